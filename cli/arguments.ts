@@ -28,11 +28,11 @@ export interface CommandLine {
   signer: string;
   /** Take back more blocks than a healthy chain ever does. */
   deep: boolean;
-  /** First block to read anew. */
+  /** First block to read again. */
   from: string | undefined;
   /** When the oldest backup was made that may be restored. */
   before: string | undefined;
-  /** Say what would be done, and do nothing. */
+  /** Print what would be done, and change nothing. */
   dryRun: boolean;
   /** File with settings that the environment lacks. */
   env: string | undefined;
@@ -54,8 +54,8 @@ export function readVerb<T extends string>(command: string, verb: string | undef
 export type OwnOptions = Readonly<Record<string, 'value' | 'switch'>>;
 
 /**
- * Reads the command line of a command. Throws ConfigError for an option that does not exist, or that the command's help does not name: nothing that is
- * asked for is passed over in silence.
+ * Reads the command line of a command. Throws ConfigError for an option that does not exist, or that the command's help does not name: no
+ * option is silently ignored.
  */
 export function readCommandLine(
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** What every role is configured by: the common settings as they are used, and the deployment manifest. */
+/** Configuration that all roles share: the common settings and the deployment manifest. */
 import { z } from 'zod';
 import type { Address, Hex } from '../core/types.js';
 import type { Role } from '../ledger/roles.js';
@@ -34,7 +34,7 @@ export interface BaseConfig extends Omit<
   /** The preferred endpoint, and all of them. */
   rpcUrl: string;
   rpcUrls: readonly string[];
-  /** WebSocket endpoints that tell of new heads. */
+  /** WebSocket endpoints that push new heads. */
   headsUrls: readonly string[];
   manifest: Manifest;
   operator: Address;
@@ -42,6 +42,6 @@ export interface BaseConfig extends Omit<
   keys: Readonly<Partial<Record<Role, Hex>>>;
   /** Null for a deployment without a settler. */
   swap: SwapConfig | null;
-  /** What gas is priced in. */
+  /** The token in which gas is priced. */
   wrappedNative: Address;
 }

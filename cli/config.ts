@@ -20,7 +20,7 @@ export const settingsSchema = z.object({ ...commonSettings, ...roleSettings });
 
 type Settings = z.output<typeof settingsSchema>;
 
-/** What a process is configured by: the common settings as they are used, and those of all roles as they are. */
+/** Configuration of a process: the common settings in their used form, and the settings of all roles. */
 export type Config = BaseConfig & Omit<Settings, keyof CommonSettings | KeyName>;
 
 type KeyName = `${Uppercase<Role>}_PRIVATE_KEY`;
@@ -28,7 +28,7 @@ type KeyName = `${Uppercase<Role>}_PRIVATE_KEY`;
 export const NO_RPC_URL = 'RPC_URL: required, the manifest names none';
 export const NO_OPERATOR = 'OPERATOR_ADDRESS: required, the manifest names no owner account';
 
-/** What operator commands go by. */
+/** Configuration of operator commands. */
 export interface CommandConfig {
   DATABASE_URL: string;
   OPERATOR_FLOORS: Settings['OPERATOR_FLOORS'];
@@ -58,7 +58,7 @@ const commandSchema = settingsSchema.pick({
   SETTLER_PRIVATE_KEY: true,
 });
 
-/** As they are written; what is none is complained of elsewhere. */
+/** Roles as written; unknown ones are reported elsewhere. */
 const playedRoles = ({ ROLES: played }: Readonly<Record<string, string>>): readonly string[] =>
   played?.split(',').map((role) => role.trim()) ?? ROLES.map(({ name }) => name);
 
@@ -77,7 +77,7 @@ export function readEnvironment(
   }
 }
 
-/** Settings as they are before there is a deployment. */
+/** Settings before there is a deployment. */
 export interface PlainSettings {
   settings: Settings;
   /** Of the settings alone; keystores were opened. */
@@ -85,8 +85,8 @@ export interface PlainSettings {
 }
 
 /**
- * Settings by themselves, without the manifest, and what is wrong with them: what `serve` would complain of, but for what it takes from the
- * manifest. Null where one of them can't be read.
+ * Settings without the manifest, and their problems: those that `serve` would report, except problems with values from the manifest. Null
+ * when a setting can't be read.
  */
 export function readPlainSettings(env: Readonly<Record<string, string | undefined>>): {
   plain: PlainSettings | null;
@@ -104,7 +104,10 @@ export function readPlainSettings(env: Readonly<Record<string, string | undefine
   return { plain: { settings, keys }, problems };
 }
 
-/** Reads what operator commands need, and judges nothing else; keystores of `signing` alone are opened. Throws `ConfigError` with all problems at once. */
+/**
+ * Reads and checks only what operator commands need; keystores of `signing` alone are opened. Throws `ConfigError` with all problems at
+ * once.
+ */
 export function loadCommandConfig(
   overrides: Partial<Record<keyof Settings, string>> = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -142,7 +145,7 @@ function readSettings<T extends z.ZodType<{ MANIFEST: string }>>(
   return { settings: settings.data, manifest };
 }
 
-/** Where the chain is and whose row the residual is, by the settings or else by the manifest. */
+/** RPC endpoints and operator account, from the settings or else from the manifest. */
 function placesOf(
   { RPC_URL, OPERATOR_ADDRESS }: Pick<Settings, 'RPC_URL' | 'OPERATOR_ADDRESS'>,
   { rpcUrl, accounts }: Manifest,
@@ -199,7 +202,7 @@ export function loadConfig(
   };
 }
 
-/** A sandbox's chain tells of its heads where it answers. */
+/** A sandbox's chain pushes its heads at the address of its RPC. */
 const ownHeads = ({ rpcUrl, accounts }: Manifest): string[] =>
   rpcUrl === undefined || accounts.length === 0 ? [] : [rpcUrl.replace(/^http/, 'ws')];
 
@@ -217,7 +220,7 @@ function keysOf(settings: Partial<Record<KeyName, Hex>>, accounts: Manifest['acc
   );
 }
 
-/** Each keeper gives its transactions nonces of their own: two that share a key would take each other's. */
+/** Each keeper assigns nonces by itself: two that share a key would use the same nonces. */
 function sharedKeys(keys: BaseConfig['keys']): string[] {
   const owners = new Map<string, string>();
   return Object.entries(keys).flatMap(([role, key]) => {

@@ -1,6 +1,6 @@
-/** What was wrong with what the operator gave the program. */
+/** Errors of the operator's input. */
 
-/** Startup failed because of what the operator gave us; restarting won't help. */
+/** The start failed because of the operator's input; a restart does not help. */
 export class ConfigError extends Error {
   readonly code: string = 'BAD_CONFIG';
   readonly problems: readonly string[];
@@ -11,7 +11,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** A command line that says what no command does. */
+/** An invalid command line. */
 export class UsageError extends ConfigError {
   override readonly code = 'BAD_ARGUMENT';
   constructor(problem: string) {

@@ -8,9 +8,9 @@ export const EXIT_DIFFERENCE = 2;
 export const EXIT_PENDING = 3;
 /** `resume`: there was no halt to put an end to. */
 export const EXIT_NOT_HALTED = 4;
-/** `resume`: what a halt found is still so. */
+/** `resume`: the cause of a halt still exists. */
 export const EXIT_CAUSE_STANDS = 5;
-/** `doctor`: something is in the way; nothing should be deployed or served before it is mended. */
+/** `doctor`: a check failed; do not deploy or serve before it is corrected. */
 export const EXIT_UNFIT = 6;
 /** `serve`: start this process again; what failed may work then. */
 export const EXIT_RESTART = 75;

@@ -3,10 +3,7 @@ import { ticksToPrice, unitsToSize } from '../core/market.js';
 import type { Market } from '../core/types.js';
 import type { AttributedFill } from '../ledger/types.js';
 
-/**
- * One line that tells a fill and proves it: every maker's leg at its own price, the residual, and the curve amount that they add
- * up to.
- */
+/** One line per fill with its arithmetic: every maker's leg at its own price, the residual, and the curve amount that they add up to. */
 export function fillLine(market: Market, { fill, decomposition }: AttributedFill): string {
   const quote = (units: bigint) => formatUnits(units, market.quote.decimals);
   const legsUnits = decomposition.legs.reduce((sum, leg) => sum + leg.quoteUnits, 0n);

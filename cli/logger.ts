@@ -1,12 +1,12 @@
 /** The log of a process: one JSON line per event on standard error. What each level holds is in docs/operators.md. */
 import { pino, type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 
-/** Longest chain of causes that a line tells. */
+/** Most causes of an error in a line. */
 const CAUSES_MAX = 5;
 
 /**
- * A logger of one process. Lines are written at once, so that none is missing after a crash. Of errors only name, message, code, stack
- * and causes are told: databases and nodes attach the values of what they refused, signatures among them.
+ * A logger of one process. Lines are written at once, so that none is missing after a crash. Of errors only name, message, code, stack and
+ * causes are logged, because databases and nodes attach refused values, such as signatures.
  */
 export function createLogger(
   level: string,

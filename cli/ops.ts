@@ -18,12 +18,12 @@ import type { Address, Readiness } from '../core/types.js';
 import { readBusiness, type BusinessFacts } from '../ledger/accounts/business.js';
 import { readTx } from '../ledger/db/db.js';
 import { createRemembered } from '../server/rendered.js';
-import type { Shared } from './roles/shared.js';
+import type { RoleContext } from './roles/context.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
 const SHOWN_PAIRS = 5;
 
-/** How long what the business metrics say is taken for new. */
+/** How long a reading of the business metrics is reused. */
 const BUSINESS_MS = 10_000;
 
 const HOUR_MS = 3_600_000;
@@ -46,7 +46,7 @@ interface OpsSources {
 }
 
 /** Serves metrics and probes on a port of their own when METRICS_PORT is set. */
-export async function startOps(shared: Shared, sources: OpsSources): Promise<Ops> {
+export async function startOps(shared: RoleContext, sources: OpsSources): Promise<Ops> {
   const { config, logger } = shared;
   const metrics = createMetrics(metricSources(shared, sources));
   if (config.METRICS_PORT === undefined) return { metrics, url: null, close: () => Promise.resolve() };
@@ -63,7 +63,7 @@ export async function startOps(shared: Shared, sources: OpsSources): Promise<Ops
   return { metrics, url: answering.url, close: answering.leave };
 }
 
-/** A gateway is ready as soon as its port answers, whatever the ledger says: cancels and reads are what it is for then. */
+/** A gateway is ready as soon as its port answers, even if the ledger is not ready: it then serves cancels and reads. */
 const servingOf = ({ serving }: OpsSources): Readiness =>
   serving() ? { ready: true, reason: null } : { ready: false, reason: 'starting' };
 
@@ -74,11 +74,11 @@ function activityOf({ gateway, serving }: OpsSources): { active: boolean; reason
 
 /** A process that does not own its logs is on standby, whatever the ledger says. */
 const readinessOf =
-  ({ readiness }: Shared, { started, gateway }: OpsSources): MetricSources['readiness'] =>
+  ({ readiness }: RoleContext, { started, gateway }: OpsSources): MetricSources['readiness'] =>
   () =>
     started() && gateway()?.active !== false ? readiness() : { ready: false, reason: 'standby' };
 
-function metricSources(shared: Shared, sources: OpsSources): MetricSources {
+function metricSources(shared: RoleContext, sources: OpsSources): MetricSources {
   const { keepers, markets, db, nowMs } = shared;
   const remembered = createRemembered<BusinessFacts>();
   const symbolOf = (address: Address): string =>
@@ -114,7 +114,7 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
     },
     async unattributed() {
       const rows = await readBalances(db.reads, { account: UNATTRIBUTED });
-      // A token of which nothing came yet has a zero, so that its first transfer is seen as a rise.
+      // A token without unattributed units has a zero sample, so that its first transfer is seen as a rise.
       const units = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map(({ address }) => [address, 0n]));
       for (const { token, balanceUnits } of rows) units.set(token, balanceUnits);
       return [...units].map(([token, balanceUnits]) => ({ token: symbolOf(token), units: balanceUnits }));

@@ -1,4 +1,4 @@
-/** The `curvebook` program: which command a command line names, and what becomes of its errors. */
+/** The `curvebook` program: finds the command of a command line, runs it, and reports its errors. */
 import { readCommandLine } from './arguments.js';
 import type { Io } from './commands/command.js';
 import { COMMANDS, OVERVIEW, SERVE } from './commands/list.js';

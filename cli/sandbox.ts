@@ -39,7 +39,7 @@ interface Started {
   chain?: Child;
   server?: Child;
   bots: Child[];
-  /** Lets the folder go. */
+  /** Releases the folder's lock. */
   unlock?: () => void;
 }
 
@@ -65,7 +65,7 @@ async function start(config: SandboxConfig, started: Started, signal: AbortSigna
   say(`chain at ${chain.rpcUrl}, one block every ${blockTimeMs} ms; deploying`);
   const { rpcUrl } = chain;
   const { marketCount } = config;
-  const manifest = await deploySandbox({ rpcUrl, serverUrl, marketCount, pools: true, log: say });
+  const manifest = await deploySandbox({ rpcUrl, serverUrl, marketCount, pools: true, pairs: true, log: say });
   signal.throwIfAborted();
 
   say('starting the server');
@@ -102,7 +102,7 @@ async function startServer(config: SandboxConfig, manifest: SandboxManifest, sig
   return startServerProcess({ manifest, manifestPath, databaseUrl, directory, onLine: say, signal });
 }
 
-/** The chain goes on without its server, as it does in the real world; so say how to start the roles again. */
+/** The chain keeps running without its server, so the console prints the command that starts the roles again. */
 function watchServer(server: Child, config: SandboxConfig, manifest: SandboxManifest, signal: AbortSignal): void {
   void server.ended.then((end) => {
     if (signal.aborted) return;
@@ -135,7 +135,7 @@ async function stopAll({ bots, server, chain, unlock }: Started): Promise<void> 
   unlock?.();
 }
 
-/** What the user can mend as it says it of itself; anything else in one line, with the rest in a file. */
+/** Errors that the user can correct are printed as they are; others in one line, with details in a file. */
 function describe(error: unknown, directory: string | null): string {
   const known = [ConfigError, PortInUseError, ForeignDatabaseError, SandboxRunningError, StartError];
   if (known.some((kind) => error instanceof kind)) return (error as Error).message;
@@ -156,7 +156,7 @@ async function main(): Promise<number> {
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
   // A terminal and npm may both deliver the same Ctrl-C, so a second one changes nothing.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
-  // Whoever read our output has gone, as after `npm start | head`.
+  // The reader of our output has gone, as after `npm start | head`.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => stopping.abort());
   const started: Started = { bots: [] };
   let failure: unknown = null;

@@ -7,7 +7,7 @@ import { createLogger } from './logger.js';
 import { RolesOutdatedError, startRoles } from './roles/run.js';
 import { createDoor } from '../server/door.js';
 import { ListenError } from '../server/listen.js';
-import type { Doors } from './roles/shared.js';
+import type { Doors } from './roles/context.js';
 import { DatabaseError } from '../ledger/errors.js';
 
 /** Runs the roles until SIGINT, SIGTERM or a failure. Returns the exit code: 0, 1 (do not restart) or 75 (restart). */
@@ -43,7 +43,7 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
   }
 }
 
-/** The addresses outlive the roles, which start again when what they hold is out of date: nobody is refused a connection meanwhile. */
+/** The addresses stay open while roles restart because their state is out of date, so that no connection is refused. */
 function openDoors({ PORT, METRICS_PORT, HOST, LOG_LEVEL, TRUST_PROXY: trustProxy }: Config): Doors {
   const logger = createLogger(LOG_LEVEL);
   return {

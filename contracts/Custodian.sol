@@ -7,6 +7,7 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
 import {ICustodian} from "./interfaces/ICustodian.sol";
+import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
 import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
 import {Tokens} from "./libraries/Tokens.sol";
 import {ClaimWord, ClaimWordLibrary} from "./types/ClaimWord.sol";
@@ -300,7 +301,12 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     function _refuse(address to) private view {
         if (_reentrancyGuardEntered()) revert ReentrancyGuardReentrantCall();
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
-        if (isForbiddenRecipient(to)) revert ForbiddenRecipient(to);
+        if (isForbiddenRecipient(to) && !_isReceiving(to)) revert ForbiddenRecipient(to);
+    }
+
+    /// @dev Whether it is the settler, which passes on what it receives now within the same order.
+    function _isReceiving(address to) private view returns (bool) {
+        return to == SETTLER && to.code.length != 0 && IOrderSettler(to).isReceiving();
     }
 
     /* VIEWS */

@@ -41,6 +41,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     bytes4 private constant BYTES_PERMIT_SELECTOR = 0x9fd5a6cf;
     /// @dev Of a permit up to its spender.
     uint256 private constant PERMIT_HEAD_BYTES = 0x44;
+    /// @dev Most gas for a permit: more than twice what honest ones take, those of accounts with code among them.
+    uint256 private constant PERMIT_GAS = 200_000;
     /// @dev Of an order without its signature.
     uint256 private constant HEAD_BYTES = 0x100;
     /// @dev Of a call of `deliver` with the head of an order alone.
@@ -50,6 +52,9 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     address private immutable ENTRYPOINT;
     address private immutable CUSTODIAN;
     address private immutable CURVE_BOOK;
+
+    /// @dev While our own curve pays the output of a step to this contract.
+    bool private transient _receiving;
 
     mapping(address account => bool) private _executors;
     mapping(address account => bool) private _targets;
@@ -139,6 +144,10 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
             _call(order, route.calls[i]);
         }
 
+        for (uint256 i = 0; i < route.calls.length; ++i) {
+            _giveBack(order, route.calls[i].token);
+        }
+
         amountOut += _deliver(order.tokenOut, order.recipient);
         if (amountOut < order.minAmountOut) revert InsufficientOutput(amountOut, order.minAmountOut);
         amountIn = _refund(order, route.amountIn, stray);
@@ -152,12 +161,14 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         bytes calldata fill
     ) external onlyExecutor returns (uint256, uint256) {
         if (!_isPermit(permit)) revert ForbiddenPermit(token);
-        // Same as token.call(permit), with nothing of its answer copied; then return address(this).delegatecall(fill): the caller stays who it
-        // is, so that it can do nothing by it that it can't do without.
+        // Same as token.call{gas: PERMIT_GAS}(permit), with nothing of its answer copied; then return address(this).delegatecall(fill): the
+        // caller stays who it is, so that it can do nothing by it that it can't do without. A transaction with too little gas starves no
+        // permit: below 64/63 of PERMIT_GAS the call gets all but 1/64 of what is left, so that a permit that runs out of it leaves the fill
+        // some 3,000 gas, and the whole reverts. An order is filled with its permit done, or with one that fails by itself.
         assembly ("memory-safe") {
             let data := mload(0x40)
             calldatacopy(data, permit.offset, permit.length)
-            pop(call(gas(), token, 0, data, permit.length, 0x00, 0x00))
+            pop(call(PERMIT_GAS, token, 0, data, permit.length, 0x00, 0x00))
             calldatacopy(data, fill.offset, fill.length)
             let done := delegatecall(gas(), address(), data, fill.length, 0x00, 0x00)
             returndatacopy(data, 0x00, returndatasize())
@@ -309,14 +320,37 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     /// @dev Whatever the target leaves of its allowance is taken back.
     function _call(Order calldata order, Call calldata step) private {
         address target = step.target;
-        if (!_targets[target] || target == order.tokenIn || target == order.tokenOut) revert ForbiddenTarget(target);
-        bytes calldata data = step.data;
-        if (_isApproval(data)) revert ForbiddenTarget(target);
-        IERC20 token = IERC20(order.tokenIn);
-        token.forceApprove(target, step.amountIn);
+        IERC20 token = IERC20(step.token);
+        bool own = target == ENTRYPOINT;
+        if (own ? !_isSwap(step.data) : !_mayCall(order, step)) revert ForbiddenTarget(target);
+        (uint256 amount, bytes memory data) = (step.amountIn, step.data);
+        if (amount == type(uint256).max) {
+            amount = token.balanceOf(address(this));
+            _writeAmount(data, step.amountAt, amount);
+        }
+        token.forceApprove(target, amount);
+        // The vault pays nothing to this contract but for such a step.
+        if (own) _receiving = true;
         (bool done, bytes memory reason) = target.call(data);
         if (!done) revert CallFailed(target, reason);
+        if (own) _receiving = false;
         if (token.allowance(address(this), target) != 0) token.forceApprove(target, 0);
+    }
+
+    /// @dev Behind the selector, which was looked at, and within the data.
+    function _writeAmount(bytes memory data, uint256 offset, uint256 amount) private pure {
+        if (data.length < 0x24 || offset < 0x04 || offset > data.length - 0x20) revert MisplacedAmount(offset);
+        // Same as data[offset : offset + 32] = bytes32(amount).
+        assembly ("memory-safe") {
+            mstore(add(add(data, 0x20), offset), amount)
+        }
+    }
+
+    /// @dev What a step left of the token that it was given. The order's own tokens have their own ways.
+    function _giveBack(Order calldata order, address token) private {
+        if (token == order.tokenIn || token == order.tokenOut) return;
+        uint256 left = IERC20(token).balanceOf(address(this));
+        if (left != 0) IERC20(token).safeTransfer(order.owner, left);
     }
 
     /// @return received By the recipient's balance, which is less than what was sent if the token keeps a part.
@@ -361,6 +395,19 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
+    /// @dev Whether a step may call its target, which is not our own curve.
+    function _mayCall(Order calldata order, Call calldata step) private view returns (bool) {
+        address target = step.target;
+        bool isToken = target == step.token || target == order.tokenIn || target == order.tokenOut;
+        return _targets[target] && !isToken && !_isApproval(step.data);
+    }
+
+    /// @dev The calls of the entrypoint that anybody may make.
+    function _isSwap(bytes calldata data) private pure returns (bool) {
+        bytes4 selector = bytes4(data);
+        return selector == IEntrypoint.swap.selector || selector == IEntrypoint.swapExactOutput.selector;
+    }
+
     /// @dev Whether it is a token that is traded here. A venue may well be a token of its own shares.
     function _isListed(address account) private view returns (bool) {
         return ICurveBook(CURVE_BOOK).isListed(account);
@@ -400,6 +447,11 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     /// @inheritdoc IOrderSettler
     function isTarget(address account) external view returns (bool) {
         return _targets[account];
+    }
+
+    /// @inheritdoc IOrderSettler
+    function isReceiving() external view returns (bool) {
+        return _receiving;
     }
 
     /// @inheritdoc IOrderSettler

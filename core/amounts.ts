@@ -25,7 +25,7 @@ interface Decimal {
 const MAX_DECIMAL_CHARS = 120;
 /** Most decimals of a token. */
 export const MAX_DECIMALS = 77;
-/** Where sums of amounts that strangers choose saturate. */
+/** Limit at which a sum saturates whose parts anybody may choose, such as requested withdrawals. */
 export const MAX_U128 = 2n ** 128n - 1n;
 
 const PLAIN_DECIMAL = /^(\d+)(?:\.(\d+))?$/;
@@ -61,7 +61,7 @@ export function parseUnits(decimal: string, decimals: number): bigint {
 
 const POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 100 }, (_, exponent) => 10n ** BigInt(exponent));
 
-/** 10^exponent, for an exponent from 0 on. */
+/** 10^exponent; the exponent must not be negative. */
 export function powerOfTen(exponent: number): bigint {
   return POWERS_OF_TEN[exponent] ?? 10n ** BigInt(exponent);
 }

@@ -1,8 +1,8 @@
 /**
- * Which maker a fill belongs to, best price first. State per curve and side starts at the snapshot, loses what was taken on older curves
- * after the snapshot's cut (the carry), then what each fill takes. Where the contract raised consumption beyond the carry, fewer units are
- * sold than the state holds: the best ones that are left go first, and as many at the end are never sold on this curve.
- * All functions are pure; a state is a value.
+ * Which makers' orders a fill is booked to, best price first. The state of a side of a curve starts with the orders of the snapshot. It
+ * loses what was taken on older curves after the snapshot's cut (the carry), then what each fill takes. Where the contract raised
+ * consumption beyond the carry, the curve sells fewer units than the state holds: fills take the best units that are left, and as many
+ * units as were raised remain unsold at the end. All functions are pure; a state is a value.
  */
 import { carryFills, restingOrders, type CarriedFill, type RestingOrder } from './attribution/carry.js';
 import { leastGainUnits, NO_GAINS, type SideGains } from './attribution/gains.js';
@@ -15,9 +15,9 @@ export { carryFills, leastGainUnits, NO_GAINS, restingOrders, type CarriedFill, 
 /** One side of one curve. */
 export interface SideState {
   side: Side;
-  /** What is left, in snapshot order, without emptied orders. */
+  /** What is left of each order, in snapshot order; orders with nothing left are not in it. */
   orders: readonly RestingOrder[];
-  /** Base units taken of this side, the carry and what was raised included: what the next fill must report as consumed before it. */
+  /** Base units taken of this side, including the carry and the raise: what the next fill must report as consumed before it. */
   consumedUnits: bigint;
 }
 
@@ -30,8 +30,8 @@ interface FillAmounts {
 
 /**
  * The state of a side before its curve's first fill. `lateFills` are the parts, per order, of the fills with a higher fillSeq than the
- * snapshot's that were taken on curves of lower (base) sequence numbers; those of other markets and of the other side are passed over.
- * `raisedUnits` is by how much consumption was raised beyond them when the curve landed.
+ * snapshot's that were taken on curves of lower (base) sequence numbers; fills of other markets and of the other side are ignored.
+ * `raisedUnits` is by how much the contract raised consumption beyond them when the curve landed.
  */
 export function openSide(
   market: Market,
@@ -49,8 +49,8 @@ export function openSide(
 }
 
 /**
- * Chain minus ledger: by how much the consumption that a fill reports before itself differs from what the state has seen. Anything
- * but zero means that a fill is missing, doubled or out of place, and halts.
+ * Chain minus ledger: by how much the consumption that a fill reports before itself differs from the state's. Anything but zero means that
+ * a fill is missing, doubled or out of order; the ledger then halts.
  */
 export function consumptionMismatchUnits(state: SideState, consumedBeforeUnits: bigint): bigint {
   return consumedBeforeUnits - state.consumedUnits;
@@ -98,7 +98,7 @@ export function orderFillsOf(market: Market, side: Side, decomposition: Decompos
   );
 }
 
-/** What replaying a curve gives: one decomposition per fill, and per fill by how much its reported consumption was off. */
+/** What replaying a curve gives: for each fill its decomposition, and its `consumptionMismatchUnits`. */
 interface CurveReplay {
   decompositions: Decomposition[];
   mismatchUnits: bigint[];
@@ -109,9 +109,7 @@ export type RaisedUnits = Readonly<Record<Side, bigint>>;
 
 export const NOTHING_RAISED: RaisedUnits = { ask: 0n, bid: 0n };
 
-/**
- * Replays every fill of one curve, in fillSeq order, from nothing but the snapshot, the late fills and the raise of `openSide`.
- */
+/** Replays every fill of one curve, in fillSeq order. The snapshot, the late fills and the raise (see `openSide`) are its only inputs. */
 export function replayCurve(
   market: Market,
   snapshot: MarketSnapshot,
@@ -142,8 +140,8 @@ function levelAt(orders: readonly RestingOrder[], start: number): RestingOrder[]
 }
 
 /**
- * Takes `takeUnits` out of one price level that has `levelUnits`, at least as many. Adds the legs to `legs`, and what the level's orders
- * have left, without emptied ones, to `left`.
+ * Takes `takeUnits` out of one price level that has `levelUnits`, at least as many. Appends the legs to `legs`, and the level's orders that
+ * still have something left to `left`.
  */
 function takeLevel(
   market: Market,
@@ -186,7 +184,7 @@ function unitsByMaker(level: readonly RestingOrder[]): readonly MakerUnits[] {
   return makers;
 }
 
-/** `exactQuoteUnits` is what the legs come to before each is floored, floored. */
+/** `exactQuoteUnits` is the exact sum of the legs' quote amounts, floored once; each leg is floored by itself. */
 function decompose(fill: FillAmounts, legs: Leg[], missingBaseUnits: bigint, exactQuoteUnits: bigint): Decomposition {
   const legsQuoteUnits = legs.reduce((sum, leg) => sum + leg.quoteUnits, 0n);
   const residualUnits = fill.quoteUnits - legsQuoteUnits;

@@ -7,11 +7,14 @@ export interface BookLevel {
   orders: number;
 }
 
-/** The projection of the order log and of attributed fills. Applying is total: an accepted row is never judged again. */
+/**
+ * The projection of the order log and of attributed fills. Rows are applied without judging them again: they were accepted before they were
+ * written.
+ */
 export interface Book {
-  /** `twin` may hold equal values of the orders that the row opens: those are then shared instead of made again. */
+  /** `twin` is another book that may already have applied the row: orders that it holds with equal values are shared instead of copied. */
   apply(row: OrderLogRow, twin?: Pick<Book, 'order'>): void;
-  /** Reduces the named orders; an order left with less than one lot closes as filled. Unknown or closed oids only count. */
+  /** Reduces the named orders; an order left with less than one lot closes as filled. Fills of unknown or closed oids are only counted. */
   applyFills(fills: readonly OrderFill[]): void;
   lastOrderSeq(): number;
   lastOid(): number;
@@ -19,17 +22,17 @@ export interface Book {
   orderByCloid(maker: Address, cloid: string): OpenOrder | undefined;
   /** Oldest first. */
   openOrders(maker: Address): OpenOrder[];
-  /** All open orders of one side, those that cross included: best price first, then lower maker address, then lower oid. */
+  /** All open orders of one side, including those that cross: best price first, then lower maker address, then lower oid. */
   sideOrders(market: number, side: Side): OpenOrder[];
-  /** The orders that a crossing does not leave out: best price first, at most `limit` levels. The two sides never cross. */
+  /** Price levels of the orders that a crossing does not leave out: best price first, at most `limit`. The two sides never cross. */
   levels(market: number, side: Side, limit?: number): BookLevel[];
-  /** The same without a limit, each made when it is asked for; the book must not change meanwhile. */
+  /** The same levels without a limit, computed one by one while the caller iterates; the book must not change meanwhile. */
   eachLevel(market: number, side: Side): Iterable<BookLevel>;
-  /** Best price of the same. */
+  /** Best price of these levels, null when there are none. */
   bestTicks(market: number, side: Side): bigint | null;
   /**
-   * Best price at which an open order rests whose whole lots are worth at least `quoteUnits` at it, and that `counts`, if given. Whether it
-   * crosses does not matter.
+   * Best price of an open order whose whole lots are worth at least `quoteUnits` at its price and that `counts` accepts, if given. Orders
+   * that cross are looked at, too.
    */
   bestTicksWorth(
     market: number,
@@ -45,9 +48,9 @@ export interface Book {
   /** The part of `exposureUnits` in one token. */
   exposureOf(maker: Address, token: Address): bigint;
   /**
-   * The same with what curves of a moment ago may still offer: of each side of a market what its open orders could pay, or the most that they
-   * could pay within the last 10 s, as far as this book has seen it. Where it is above what the maker has, the exposure limit may trim what
-   * it opened since.
+   * What the maker could pay in one token, including what curves of the last seconds may still offer: for each side of a market the most
+   * that its open orders could pay at any time within the last 10 s that this book has seen. Where that is above what the maker has, the
+   * exposure limit may trim orders that it opened since.
    */
   committedUnits(maker: Address, token: Address, nowMs: number): bigint;
   openCount(maker: Address): number;
@@ -58,14 +61,14 @@ export interface Book {
   version(market: number): number;
   /** Makers with an armed scheduled cancel and its time, due ones included until their trigger is applied. */
   armed(): ReadonlyMap<Address, number>;
-  /** Whether cuts leave the maker out at `nowMs`, or did a moment ago, because its armed time is or was near. */
+  /** Whether cuts leave the maker out at `nowMs`, or did within the last 10 s, because its scheduled cancel is or was near. */
   wasLeftOut(maker: Address, nowMs: number): boolean;
   /** How many of the maker's scheduled cancels came due on the UTC day that holds `timeMs`. */
   triggers(maker: Address, timeMs: number): number;
-  /** Used nonces of a signer, at most the 100 highest, ascending; it changes as rows are applied. */
+  /** Used nonces of a signer, at most the 100 highest, ascending. The returned array changes as rows are applied. */
   nonces(signer: Address): readonly number[];
   /** How many fills and closes named an order that was closed, or never opened. */
   unmatched(): { fills: number; closes: number };
-  /** An independent copy: what is applied to one does not show in the other. */
+  /** An independent copy: a change of one does not change the other. */
   clone(): Book;
 }

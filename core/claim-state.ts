@@ -1,6 +1,6 @@
 /**
- * The life of a withdrawal, per maker and token, as the custodian's events leave it. `outstandingUnits` is what has been
- * requested and neither paid nor dropped; it is reserved out of the maker's inventory.
+ * The life of a withdrawal, per maker and token, as the custodian's events leave it. `outstandingUnits` is what has been requested and
+ * neither paid nor dropped; it is not available to the maker's orders.
  */
 import { maxBig, minBig, MAX_U128 } from './amounts.js';
 
@@ -14,15 +14,15 @@ export interface ClaimState {
   /** Never below claimUnits, never above 2^128 - 1. */
   outstandingUnits: bigint;
   /**
-   * Part of the claim that nobody has asked for on this chain: it was settled for requests that a reorganisation took back. The next
-   * requests are covered by it.
+   * Part of the claim without a request on this chain: it was settled for requests that a reorganisation removed. It covers the next
+   * requests.
    */
   advanceUnits: bigint;
-  /** Block of the oldest request that no settlement has covered; null when none waits. */
+  /** Block of the oldest request that no settlement has covered; null when there is none. */
   pendingSinceBlock: number | null;
 }
 
-/** Nobody ever asked for anything. */
+/** Without any request. */
 export const NO_CLAIM: ClaimState = {
   claimUnits: 0n,
   basis: 0n,
@@ -32,19 +32,19 @@ export const NO_CLAIM: ClaimState = {
   pendingSinceBlock: null,
 };
 
-/** Requests that one settlement did not look at, because they were mined after its cut. */
+/** Requests that a settlement does not cover, because they were mined after its cut. */
 export interface LaterRequests {
   units: bigint;
   /** Block of the first of them; null when there is none. */
   sinceBlock: number | null;
 }
 
-/** Sum of amounts that strangers choose: it saturates at 2^128 - 1. */
+/** A sum that saturates at 2^128 - 1: anybody may choose the amounts of requests. */
 export function addSaturating(a: bigint, b: bigint): bigint {
   return minBig(a + b, MAX_U128);
 }
 
-/** After WithdrawRequested. The amount is added, whoever asks and whatever it is, but for what was settled in advance. */
+/** After WithdrawRequested. Any amount is added, less the part that an advance covers. */
 export function afterRequest(state: ClaimState, units: bigint, blockNumber: number): ClaimState {
   const covered = minBig(units, state.advanceUnits);
   return {
@@ -56,12 +56,12 @@ export function afterRequest(state: ClaimState, units: bigint, blockNumber: numb
 }
 
 /**
- * After WithdrawSettled: the settled amount replaces everything that the settlement looked at, and what it did not cover of that is
- * dropped for good. Requests mined after its cut stay, but for what was settled in advance. An equal amount leaves the claim's version as it
- * is.
+ * After WithdrawSettled: the settled amount replaces everything that the settlement looked at, and what it did not cover of that is dropped
+ * for good. Requests mined after its cut stay, less the part that an advance covers. An equal amount leaves the claim's version (`basis`)
+ * unchanged.
  *
- * `lost` means that the settlement looked at blocks that the chain no longer has. Then nobody knows which of the present requests it
- * covers, so it counts against all of them by its amount, and nothing is asked for twice.
+ * `lost` means that the settlement's cut is in blocks that the chain no longer has. Then it can't be known which of the present requests it
+ * covers, so its amount counts against all of them, and no request is paid twice.
  */
 export function afterSettlement(
   state: ClaimState,
@@ -83,7 +83,7 @@ export function afterSettlement(
       pendingSinceBlock: isShort ? (state.pendingSinceBlock ?? settled.blockNumber) : null,
     };
   }
-  // An advance that stands goes first to the requests before the cut, and what it has left then to those after it.
+  // An advance covers requests before the cut first, then those after it.
   const earlierUnits = maxBig(askedUnits - later.units, 0n);
   const aheadUnits = state.advanceUnits === 0n ? 0n : maxBig(settled.units - earlierUnits, 0n);
   const coveredUnits = minBig(aheadUnits, later.units);
@@ -95,7 +95,10 @@ export function afterSettlement(
   };
 }
 
-/** After WithdrawExecuted: the claim was paid whole and is gone, asked for or not. Requests that wait go on waiting. */
+/**
+ * After WithdrawExecuted: the claim was paid in full and is zero, including any advance. Requests that no settlement has covered stay
+ * outstanding.
+ */
 export function afterExecution(state: ClaimState, units: bigint): ClaimState {
   return {
     ...state,
@@ -107,20 +110,30 @@ export function afterExecution(state: ClaimState, units: bigint): ClaimState {
   };
 }
 
-/** What a settlement writes: everything outstanding, clamped to the ledger balance; zero without a balance. */
+/** The amount that a settlement writes: everything outstanding, at most the ledger balance; zero for a negative balance. */
 export function settlementUnits(outstandingUnits: bigint, balanceUnits: bigint): bigint {
   return maxBig(minBig(outstandingUnits, balanceUnits), 0n);
 }
 
 /**
- * Whether a settlement may be sent: whatever takers still do with the curves that are executable, the maker can pay both them
- * and its claim. `worstUnits` is the most that it can still be made to pay of the token.
+ * Whether a settlement may be sent: the maker can pay its claim and whatever takers can still take on executable curves. `worstUnits` is
+ * the most that they can still make it pay of the token.
  */
 export function maySettle(settledUnits: bigint, balanceUnits: bigint, worstUnits: bigint): boolean {
   return worstUnits <= balanceUnits - settledUnits || worstUnits === 0n;
 }
 
-/** How soon after a settlement the same claim is settled again: a request costs its maker less gas than its settlement costs the operator. */
+/**
+ * Whether a settlement may be sent alone: its maker has paid more gas than it costs. True when it raises a claim from zero, which takes a deposit or
+ * a trade the first time and an execution each further time, and when it takes a claim back. The requests behind any other must pay for it.
+ */
+export const isPrepaid = (settledUnits: bigint, claimUnits: bigint): boolean =>
+  settledUnits < claimUnits || (claimUnits === 0n && settledUnits > 0n);
+
+/**
+ * How soon after a settlement the same claim may be settled again. There is a pace because a request costs its maker less gas than its
+ * settlement costs the operator.
+ */
 export interface SettlePace {
   /** From one settlement of a claim to the next. */
   intervalMs: number;
@@ -129,12 +142,12 @@ export interface SettlePace {
   smallBps: number;
 }
 
-/** The longest that one settlement of a claim holds up the next. */
+/** The longest wait between two settlements of a claim. */
 export const longestWaitMs = (pace: SettlePace): number => Math.max(pace.intervalMs, pace.smallIntervalMs);
 
 /**
- * When a pending withdrawal may be settled at the earliest, in ms; 0 for at once. `lastMs` is when its claim was settled last, null for never.
- * What takes a claim back waits for nothing, and what takes the rest of the balance never counts as small.
+ * When a pending withdrawal may be settled at the earliest, in ms; 0 for at once. `lastMs` is when its claim was settled last, null for
+ * never. A settlement that lowers the claim is never delayed, and one that takes the rest of the balance never counts as small.
  */
 export function settlesFromMs(
   claim: Pick<ClaimState, 'claimUnits' | 'outstandingUnits'> & { balanceUnits: bigint },

@@ -7,12 +7,12 @@ import type { Address, MarketSnapshot, Side } from './types.js';
 
 export type ArmedMs = (maker: Address) => number | null;
 
-/** A maker whose armed time is nearer than this, or has passed, is not quoted; its orders stay open until the cancel itself. */
+/** A maker whose armed time is nearer than this, or has passed, is left out of cuts; its orders stay open until the cancel itself. */
 export const ARMED_MARGIN_MS = 4_000;
 
 /**
- * True when the maker is left out of a cut at `timeMs`. It covers cancels that are due, whether or not the gateway has written them, so
- * that a gateway that is down neither keeps their orders quoted nor makes every later curve expire before it lands.
+ * True when the maker is left out of a cut at `timeMs`. Due cancels count even if the gateway has not written them yet: while a gateway is
+ * down, their orders are not quoted, and later curves do not expire before they land.
  */
 export function isArmedWithin(armedMs: number | null, timeMs: number): boolean {
   return armedMs !== null && armedMs - timeMs < ARMED_MARGIN_MS;

@@ -1,6 +1,6 @@
 /**
  * The exposure limit: whatever takers do with the curves that can still be executed, no maker pays more of a token than it has. It is
- * judged per maker and token over all markets, when a new publication is prepared.
+ * computed per maker and token over all markets, when a new publication is prepared.
  */
 import { carryFills, restingOrders, type RestingOrder } from './attribution/carry.js';
 import { trimMaker, type TrimSide } from './exposure/trim.js';
@@ -24,7 +24,7 @@ export interface ExecutablePublication {
 /** One market as the exposure limit sees it. `candidate` is null when nothing new is being prepared there. */
 export interface ExposureMarket {
   market: Market;
-  /** In any order; of a curve and its touches, one is enough. */
+  /** In any order; a curve and its touches count once. */
   older: readonly ExecutablePublication[];
   candidate: MarketSnapshot | null;
 }
@@ -39,8 +39,8 @@ interface TrimmedMarket {
 const SIDES: readonly Side[] = ['ask', 'bid'];
 
 /**
- * What is left of a publication. `fillsSince` are the parts per order of all fills of the market after the snapshot's fillSeq, those
- * taken on this very curve included; other markets' are passed over.
+ * What is left of a publication. `fillsSince` are the parts per order of all fills of the market after the snapshot's fillSeq, including
+ * those taken on this curve; fills of other markets are ignored.
  */
 export function executablePublication(
   market: Market,

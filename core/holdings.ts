@@ -1,26 +1,30 @@
-/** What several endpoints say that the vault holds of a token, held against what the ledger explains. */
+/** Compares what several endpoints report as the vault's balance of a token with what the ledger explains. */
 
-/** What a token answered: units, or that it did not answer, or answered something that is no balance. */
+/** What one endpoint reports for a token: units, or no answer, or an answer that is no balance. */
 export type Said = bigint | 'no_answer' | 'bad_answer';
 
 export type HoldingsVerdict =
   /** The vault holds what the ledger explains. */
   | { kind: 'agreed' }
-  /** An endpoint says what the ledger explains, another one says otherwise, and nothing has more votes. */
+  /** An endpoint reports the ledger's amount, another one a different amount, and no amount has two votes and the most. */
   | { kind: 'contradicted' }
-  /** Two endpoints and more than for anything else say so; less than zero is missing. */
+  /** At least two endpoints report this difference, and more than any other; a negative difference is missing from the vault. */
   | { kind: 'different'; differenceUnits: bigint }
-  /** Not the ledger's amount, and not said by enough. The difference is the one that is nearest to zero. */
+  /**
+   * No endpoint reports the ledger's amount, and none of the others has enough votes. The difference is the one nearest to zero, of those
+   * below zero if there are any.
+   */
   | { kind: 'doubt'; differenceUnits: bigint }
-  /** Nobody has a balance. */
+  /** No endpoint reports a balance. */
   | { kind: 'silent'; code: 'no_answer' | 'bad_answer' };
 
-/** How many endpoints must say the same. */
+/** How many endpoints must report the same balance. */
 export const ENOUGH_VOTES = 2;
 
 /**
- * Judges what endpoints say of one block, one vote each. A balance is believed when two endpoints say it and fewer any other; without such a one the
- * ledger stands by its own amount as soon as one endpoint says it, too. Votes without a balance count only when there are no others.
+ * Judges what endpoints report for one block, one vote each. A balance is believed when at least two endpoints report it and fewer report
+ * any other. Without such a balance, a single endpoint that reports the ledger's amount makes it `contradicted`, otherwise it is a `doubt`.
+ * Votes without a balance count only when there are no others.
  */
 export function judgeHoldings(votes: readonly Said[], expectedUnits: bigint): HoldingsVerdict {
   const balances = votes.filter((vote): vote is bigint => typeof vote === 'bigint');
@@ -36,13 +40,13 @@ export function judgeHoldings(votes: readonly Said[], expectedUnits: bigint): Ho
   if (balances.includes(expectedUnits)) return { kind: 'contradicted' };
   const differences = balances.map((units) => units - expectedUnits);
   const nearest = differences.reduce((least, one) => (magnitude(one) < magnitude(least) ? one : least));
-  // Where some say more and others less, what may be missing matters.
+  // If some report more and others less, the shortfall is what matters.
   const missing = differences.filter((units) => units < 0n);
   if (missing.length === 0) return { kind: 'doubt', differenceUnits: nearest };
   return { kind: 'doubt', differenceUnits: missing.reduce((most, one) => (one > most ? one : most)) };
 }
 
-/** What at least two say and fewer say anything else; null for none. */
+/** The balance that at least two endpoints report and fewer report any other; null for none. */
 function mostNamed(balances: readonly bigint[]): bigint | null {
   const counts = new Map<bigint, number>();
   for (const units of balances) counts.set(units, (counts.get(units) ?? 0) + 1);
@@ -53,9 +57,9 @@ function mostNamed(balances: readonly bigint[]): bigint | null {
 
 const magnitude = (units: bigint): bigint => (units < 0n ? -units : units);
 
-/** A traded token, as the vault was compared with the ledger. */
+/** Result of comparing the vault with the ledger for one traded token. */
 interface TradedToken {
-  /** What the ledger explains. */
+  /** Balance that the ledger explains. */
   expectedUnits: bigint;
   /** Transfers took some of it. */
   isShort: boolean;
@@ -63,12 +67,13 @@ interface TradedToken {
   isQuarantined: boolean;
 }
 
-/** Fewer tokens that transfers took of halt nothing: what happens to a single one may be its issuer's doing. */
+/** The ledger halts only when transfers took some of at least this many tokens: a single token's loss may be an act of its issuer. */
 const HALTING_TOKENS = 2;
 
 /**
- * Whether what is missing is everybody's matter: transfers took of several traded tokens, and none that the vault holds anything of is whole. As
- * long as one is, its markets are backed, and what is missing is the matter of the others': an issuer of several tokens can take them back.
+ * Whether the ledger must halt because the vault was robbed: transfers took some of several traded tokens, and no token that the vault
+ * should hold is complete. As long as one is complete, its markets are backed, and only the markets of the others stop: one issuer of
+ * several tokens could have taken them back.
  */
 export function isRobbed(traded: readonly TradedToken[]): boolean {
   const isWhole = (one: TradedToken): boolean => !one.isShort && !one.isQuarantined && one.expectedUnits > 0n;

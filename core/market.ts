@@ -5,7 +5,7 @@ import type { Address, Hex, Market, Side, Token } from './types.js';
 
 /** Curve prices are integers of 1/256 tick. */
 export const SUBTICKS_PER_TICK = 256n;
-/** Highest order price: with room to spare, prices up to it have a place in a packed word. */
+/** Highest order price; packed words can hold higher ones. */
 export const MAX_PRICE_TICKS = 2n ** 31n;
 /** Bounds that the contract sets on a listing. */
 const MAX_LOT_EXPONENT = 18;
@@ -13,7 +13,7 @@ const MAX_TICK_LOT_MANTISSA = 1023n;
 const MAX_TICK_LOT_EXPONENT = 31;
 export const MAX_TTL_SEC = 255;
 
-/** A listing that the contract would refuse, too. */
+/** A listing that this module refuses; the contract would refuse it, too. */
 export class MarketError extends Error {
   override readonly name = 'MarketError';
 
@@ -25,7 +25,7 @@ export class MarketError extends Error {
   }
 }
 
-/** What a MarketListed event and the tokens themselves say. */
+/** A market as its MarketListed event and its token contracts describe it. */
 interface MarketListing {
   index: number;
   base: Token;
@@ -52,7 +52,7 @@ export function marketId(a: Address, b: Address): Hex {
   return keccak256(hexToBytes(`${low}${high.slice(2)}`));
 }
 
-/** The grid as the contract stores it. Throws MarketError `bad_lot` or `bad_tick` when it has no place there. */
+/** The grid as the contract stores it. Throws MarketError `bad_lot` or `bad_tick` when the contract can't hold it. */
 export function gridExponents(lotUnits: bigint, tickLotUnits: bigint): GridExponents {
   const lot = powerOfTenPart(lotUnits);
   if (lot.mantissa !== 1n || lot.exponent > MAX_LOT_EXPONENT) {
@@ -117,7 +117,7 @@ function priceScale(market: Grid): number {
   return scale;
 }
 
-/** A grid never changes, and every order asks for its scale. */
+/** Cached: a grid never changes, and each order needs its scale. */
 const priceScales = new WeakMap<Grid, number>();
 
 /** Ticks of a decimal price, or null when it is between two ticks. Zero gives 0n. Throws AmountError on a malformed decimal. */
@@ -162,7 +162,11 @@ export function unitsToSize(market: Grid, baseUnits: bigint): string {
 }
 
 /** Quote units of `baseUnits` at a whole-tick price, rounded down. */
-export function quoteUnitsFloor(market: Grid, priceTicks: bigint, baseUnits: bigint): bigint {
+export function quoteUnitsFloor(
+  market: Pick<Grid, 'lotUnits' | 'tickLotUnits'>,
+  priceTicks: bigint,
+  baseUnits: bigint,
+): bigint {
   return (priceTicks * market.tickLotUnits * baseUnits) / market.lotUnits;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The Merkle tree of a checkpoint: root and proofs are those of the published `@openzeppelin/merkle-tree` (StandardMerkleTree with its
- * default options), so that anybody can check them with it. That library builds a tree anew from all its values, which takes
- * seconds for a large ledger; this one is brought up to date by the leaves that changed, and gives way after every slice of work.
+ * default options), so that anybody can check them with it. That library builds each tree from all values, which takes seconds for a large
+ * ledger; this module updates only the changed leaves, and yields after every slice of work.
  */
 import { bytesToHex, hexToBytes, keccak256Bytes } from './hash.js';
 import type { Address, Hex } from './types.js';
@@ -9,12 +9,12 @@ import type { Address, Hex } from './types.js';
 /** Types of a leaf's values, as the library takes them. */
 export const LEAF_ENCODING = ['address', 'address', 'uint256'] as const;
 
-/** Most hashes, and most leaves moved into place, between two chances for others to run. */
+/** Most hashes, and most leaves moved, between two yields. */
 export const SLICE = 250;
 
 const HASH_BYTES = 32;
 
-/** Root while there is no leaf; the library knows no empty tree. */
+/** Root of a tree without leaves; the library has no empty tree. */
 export const EMPTY_ROOT: Hex = `0x${'0'.repeat(64)}`;
 
 /** An immutable tree. Its leaves are in ascending order of their hashes, from the last node backwards, as in the library. */
@@ -54,8 +54,8 @@ export function merkleProof({ leafCount, nodes }: MerkleTree, leaf: Uint8Array):
 }
 
 /**
- * The tree with some leaves taken out and others put in; the given one stays as it is. It yields after each slice of work.
- * Throws RangeError when a leaf to take out is not there. Leaves are distinct, since each names its maker and token.
+ * The tree with some leaves taken out and others put in; the given one stays as it is. It yields after each slice of work. Throws
+ * RangeError when a leaf to take out is not there. Leaves are distinct, because maker and token are part of each.
  */
 export function* updateTree(
   tree: MerkleTree,
@@ -77,7 +77,7 @@ export function* updateTree(
   return yield* hashNodes(tree, leaves, leafCount);
 }
 
-/** Hashes every node whose children are not what they were. */
+/** Hashes every node with a changed child. */
 function* hashNodes(before: MerkleTree, leaves: Uint8Array, leafCount: number): Generator<void, MerkleTree> {
   const inner = leafCount - 1;
   const nodes = new Uint8Array((2 * leafCount - 1) * HASH_BYTES);

@@ -4,12 +4,12 @@ import { ownValue } from './token-names.js';
 import type { Market } from './types.js';
 
 /**
- * Least values of orders as plain decimals in quote tokens, by pair, or by quote token: its symbol, or its lower-case address. Zero is
- * none.
+ * Least values of orders as plain decimals in quote tokens. A key is a pair, or a quote token's symbol or lower-case address. Zero means no
+ * least value.
  */
 export type MinOrderValues = Readonly<Record<string, string>>;
 
-/** What a market that nothing names has, by the symbol of its quote token: about ten dollars. */
+/** Defaults by the symbol of the quote token: about ten dollars. */
 export const DEFAULT_MIN_ORDER_VALUES: MinOrderValues = {
   USDC: '10',
   USDT: '10',
@@ -17,18 +17,18 @@ export const DEFAULT_MIN_ORDER_VALUES: MinOrderValues = {
   WETH: '0.004',
   cbBTC: '0.0001',
 };
-/** And of any other quote token: none, since nobody here knows what one is worth. */
+/** Default for any other quote token: none, because its worth is unknown. */
 export const OTHER_MIN_ORDER_VALUE = '0';
 
 /** Least value of an order of a market, in quote units. */
 export type MinOrderUnits = (market: Pick<Market, 'pair' | 'quote'>) => bigint;
 
 /**
- * What `values` says of a market: of its pair, else of its quote token's address, else of that one's symbol, else the default; in quote
- * units, rounded up. Throws AmountError `bad_decimal`.
+ * The least value of a market by `values`: of its pair, else of its quote token's address, else of that token's symbol, else the default;
+ * in quote units, rounded up. Throws AmountError `bad_decimal`.
  */
 export function createMinOrderUnits(values: MinOrderValues): MinOrderUnits {
-  // A listing never changes, and every order asks.
+  // Cached: a listing never changes, and each order needs the value.
   const known = new WeakMap<object, bigint>();
   return (market) => {
     const found = known.get(market);
@@ -44,7 +44,7 @@ export function createMinOrderUnits(values: MinOrderValues): MinOrderUnits {
   };
 }
 
-/** Names of pairs that are not listed, and of tokens that no listed pair is quoted in: misspelt, or not listed yet. */
+/** Keys that match no listed pair and no quote token of one: misspelt, or not listed yet. */
 export function unusedMinOrderValues(
   markets: readonly Pick<Market, 'pair' | 'quote'>[],
   values: MinOrderValues,

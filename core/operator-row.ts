@@ -4,23 +4,23 @@ import type { Address, Market, Token } from './types.js';
 
 /**
  * The least that the operator's row should have of each token, as decimals with an optional minus in front, by symbol or by lower-case
- * address. A token that is not named may owe the dust of rounding.
+ * address. In a token without a floor the row may owe what rounding costs (DUST_UNITS).
  */
 export type OperatorFloors = Readonly<Record<string, string>>;
 
-/** Where the operator's row stands in one token. The row alone may be negative: what is missing there is owed to everybody else. */
+/** The operator's row in one token against its floor. Only this row may be negative; the operator then owes the amount to the makers. */
 export interface OperatorStanding {
   token: Token;
   balanceUnits: bigint;
   floorUnits: bigint;
   isBelow: boolean;
-  /** It is so far below that nothing is to be quoted in markets that trade the token. */
+  /** The row is so far below its floor that markets of the token must not be quoted. */
   stopsPosting: boolean;
 }
 
 /**
  * What the row may owe of a token without a floor, in the token's smallest units. A sale costs the operator at most one unit per leg, which
- * nobody needs to get up for; a debt that has grown beyond this is not rounding alone, or has gone on for long.
+ * needs no alarm; a larger debt has another cause than rounding, or has grown for long.
  */
 const DUST_UNITS = 1_000n;
 
@@ -49,7 +49,7 @@ export function servedTokens(markets: readonly Pick<Market, 'base' | 'quote'>[])
   return [...tokens.values()];
 }
 
-/** The operator's row in every served token against its floor. An address names a token before its symbol does. */
+/** The operator's row in every served token against its floor. A floor by address takes precedence over one by symbol. */
 export function operatorStandings(
   tokens: readonly Token[],
   floors: OperatorFloors,

@@ -1,4 +1,4 @@
-/** The two ways in which asking a node fails; who asks through several layers knows them by these. */
+/** The two ways in which a request to a node fails. All layers pass these errors on unchanged. */
 
 /** The node answered, and its answer is an error. `code` is the JSON-RPC code, `data` whatever the node attached. */
 export class RpcResponseError extends Error {

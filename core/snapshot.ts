@@ -14,7 +14,7 @@ interface SnapshotProgress {
 
 /**
  * The snapshot of one market. `book` must include exactly the fills up to `progress`. Remaining sizes are floored to whole lots, then
- * lowered by the trims, never below zero; orders without a lot left, those of excluded makers, and those that a crossing leaves out, are
+ * lowered by the trims, never below zero; orders without a lot left, orders of excluded makers, and orders that a crossing leaves out are
  * not in it. It never crosses.
  */
 export function snapshotOf(
@@ -27,7 +27,7 @@ export function snapshotOf(
   return uncrossSnapshot(trimSnapshot(candidateOf(book, market, progress, exclude), trims)).snapshot;
 }
 
-/** The same before trims and without a look at crossings. */
+/** The same before trims, and without leaving out orders that cross. */
 export function candidateOf(
   book: Book,
   market: Market,
@@ -60,8 +60,8 @@ export function trimSnapshot(candidate: MarketSnapshot, trims: readonly Trim[]):
 }
 
 /**
- * The snapshot of a trimmed candidate, and what a crossing leaves out of it. It comes after the trims, so that what is not offered displaces
- * nothing, and needs no further ones: leaving orders out only lowers what their makers can be made to pay.
+ * The snapshot of a trimmed candidate, and what a crossing leaves out of it. Crossings are resolved after the trims, so that lots that are
+ * not offered displace no order. No further trim is needed: leaving orders out only lowers what their makers can be made to pay.
  */
 export function uncrossSnapshot(candidate: MarketSnapshot): { snapshot: MarketSnapshot; crossing: Crossing } {
   const crossing = crossingOf(candidate.asks, candidate.bids);
@@ -81,8 +81,8 @@ export function snapshotCloids({ asks, bids }: Pick<MarketSnapshot, 'asks' | 'bi
 }
 
 /**
- * The one text of a snapshot: a line `snapshot 1 <market> <fillSeq> <askVolume> <bidVolume>`, then a line
- * `ask|bid <oid> <maker> <ticks> <lots>` per order in snapshot order, asks first; each line ends with a newline.
+ * The canonical text of a snapshot: a line `snapshot 1 <market> <fillSeq> <askVolume> <bidVolume>`, then a line `ask|bid <oid> <maker>
+ * <ticks> <lots>` per order in snapshot order, asks first; each line ends with a newline.
  */
 export function canonicalSnapshot(snapshot: MarketSnapshot): string {
   const { market, fillSeq, askVolumeUnits, bidVolumeUnits, asks, bids } = snapshot;

@@ -1,10 +1,10 @@
-/** What tokens are called: unique in a deployment, and fit for a path, a query, a label and a setting, whatever a token says of itself. */
+/** Names of tokens: unique in a deployment, and safe in a path, a query, a label and a setting, whatever a token's contract returns. */
 import type { Address, Hex, Market, Token } from './types.js';
 
-/** Longest symbol that is taken as it is; shorter than an address, which no symbol may pass for. */
+/** Longest symbol that is used unchanged; shorter than an address, so that no symbol looks like one. */
 export const MAX_SYMBOL_CHARS = 32;
 const USABLE = new RegExp(`^[A-Za-z0-9._]{1,${MAX_SYMBOL_CHARS}}$`);
-/** Of the address, behind a symbol that another token has. */
+/** Digits of the address that are appended to a symbol that another token has. */
 const SUFFIX_DIGITS = 8;
 const WORD_BYTES = 32;
 
@@ -12,9 +12,9 @@ const WORD_BYTES = 32;
 export const isUsableSymbol = (symbol: string): boolean => USABLE.test(symbol);
 
 /**
- * The tokens with their names as symbols, in the order given, which must be that of their listing: a name never depends on what is listed later. A
- * token is called by its symbol; by its symbol, a point and the first 8 digits of its address when an earlier token has that name in any letter
- * case; and by its address when it has no usable symbol. Naming named tokens again changes nothing.
+ * The tokens with their names as symbols, in the order given, which must be that of their listing: a name never depends on what is listed
+ * later. A token's name is its symbol; or its symbol, a point and the first 8 digits of its address when an earlier token has that name in
+ * any letter case; or its address when it has no usable symbol. Naming named tokens again changes nothing.
  */
 export function nameTokens(tokens: readonly Token[]): Token[] {
   const byAddress = new Map<Address, string>();
@@ -48,11 +48,11 @@ export function nameMarkets(markets: readonly Market[]): Market[] {
   });
 }
 
-/** What a record has under a name that a token chose: none of what every object inherits, such as `constructor`. */
+/** A record's own value under a name that a token chose; never an inherited property such as `constructor`. */
 export const ownValue = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 
-/** What a token answered to `symbol()`: an ABI string, or the bytes32 of a few old ones. Empty for anything else. */
+/** Decodes a token's answer to `symbol()`: an ABI string, or the bytes32 of a few old tokens. Empty for anything else. */
 export function decodeSymbol(data: Hex): string {
   const bytes = Buffer.from(data.slice(2), 'hex');
   if (bytes.length === WORD_BYTES) return textOf(bytes);
@@ -64,7 +64,7 @@ export function decodeSymbol(data: Hex): string {
 
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes).replaceAll('\0', '');
 
-/** A word as a place within the data; null when it points out of it. */
+/** A word as an offset into the data; null when it is beyond its end. */
 function wordAt(bytes: Buffer, at: number): number | null {
   if (at + WORD_BYTES > bytes.length) return null;
   const word = BigInt(`0x${bytes.subarray(at, at + WORD_BYTES).toString('hex')}`);

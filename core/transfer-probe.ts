@@ -1,18 +1,18 @@
 /**
- * What a transfer of a token takes and what arrives, measured by a call that nothing is sent for: the node runs a measuring program
- * (contracts/periphery/TransferProbe.sol) in place of the code of an account that has the token, by the third argument of `eth_call`. Neither
- * storage slots nor a key of anybody are needed.
+ * Measures what a transfer of a token takes and what arrives, by an `eth_call`, without a transaction: the node runs a measuring program
+ * (contracts/periphery/TransferProbe.sol) in place of the code of an account that has the token, by the third argument of `eth_call` (state
+ * override). It needs neither the token's storage layout nor a private key.
  */
 import type { Address, Hex } from './types.js';
 
-/** One transfer in the smallest units. An honest one takes what was asked for, and as much arrives. */
+/** One transfer in the smallest units. Of an honest token the amount asked for is taken, and the same amount arrives. */
 export interface MeasuredTransfer {
   from: Address;
   to: Address;
   amountUnits: bigint;
   takenUnits: bigint;
   receivedUnits: bigint;
-  /** The token said true, or nothing; else nothing is known of what it does when it is willing. */
+  /** The call succeeded and returned true or nothing. Otherwise the transfer was refused and shows nothing about fees. */
   agreed: boolean;
 }
 
@@ -21,7 +21,7 @@ interface TransferRoute {
   token: Address;
   /** At least two, none twice. */
   route: readonly Address[];
-  /** Most of each transfer, which is at most half of what the account has by then. */
+  /** Largest amount of each transfer; it is also at most half of what the sending account has at that moment. */
   maximumUnits: bigint;
 }
 
@@ -40,7 +40,10 @@ export function transferProbe(program: Hex, { token, route, maximumUnits }: Tran
   return [{ to: senders[0], data: '0x' }, 'latest', replaced];
 }
 
-/** What such a call answered, transfer by transfer; null when the endpoint did not run the program, as one that knows no third argument. */
+/**
+ * The call's result, transfer by transfer; null when the endpoint did not run the program, for example because it ignores the third
+ * argument.
+ */
 export function parseTransferProbe({ route }: TransferRoute, answer: unknown): MeasuredTransfer[] | null {
   const digits = typeof answer === 'string' && /^0x[0-9a-f]*$/i.test(answer) ? answer.slice(2) : '';
   if (digits.length !== (route.length - 1) * WORDS_PER_TRANSFER * WORD_DIGITS) return null;
@@ -55,6 +58,6 @@ export function parseTransferProbe({ route }: TransferRoute, answer: unknown): M
   });
 }
 
-/** Whether a transfer took, or brought, another amount than it was asked for. One that the token refused shows nothing. */
+/** Whether a transfer took or delivered another amount than asked for; false for one that the token refused. */
 export const isUneven = ({ agreed, amountUnits, takenUnits, receivedUnits }: MeasuredTransfer): boolean =>
   agreed && (takenUnits !== amountUnits || receivedUnits !== amountUnits);

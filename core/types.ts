@@ -50,7 +50,7 @@ export interface OpenOrder {
   placedMs: number;
 }
 
-/** Why an order left the book other than by being filled. */
+/** Why an order left the book without being filled. */
 export type CloseReason = 'canceled' | 'scheduledCancel' | 'inventory' | 'suspended' | 'delisted' | 'replaced';
 
 /** What an accepted action did, after validation. Replaying the order log applies these and never judges them again. */
@@ -72,7 +72,7 @@ export type OrderEffect =
   | { type: 'schedule'; timeMs: number | null }
   /** The armed time came; the closes that it caused are effects of their own. */
   | { type: 'trigger'; timeMs: number }
-  /** Approves an agent of the maker under a name, in the place of the one before; null removes it. */
+  /** Approves an agent of the maker under a name, replacing the agent that has the name; null removes it. */
   | { type: 'agent'; name: string; agent: Address | null; sinceMs: number; validUntilMs: number };
 
 /** One row of the order log: one admitted action, or one act of the gateway itself (then signer and nonce are null). */

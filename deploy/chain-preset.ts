@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { getAddress, isAddress } from 'ethers';
 import { z } from 'zod';
+import { VENUE_KINDS } from '../liquidity/venues.js';
 
 const address = z
   .string()
@@ -15,10 +16,16 @@ const presetSchema = z.strictObject({
     wrappedNative: place,
     permit2: place,
     gasPriceOracle: place,
-    uniswapV3Factory: place,
-    uniswapV3Quoter: place,
-    uniswapV3Router: place,
   }),
+  /** By kind, and there by contract. */
+  venues: z.strictObject(
+    Object.fromEntries(
+      VENUE_KINDS.map(({ name, contracts }) => [
+        name,
+        z.strictObject(Object.fromEntries(Object.keys(contracts).map((contract) => [contract, place]))).optional(),
+      ]),
+    ),
+  ),
   tokens: z.array(
     place.extend({ symbol: z.string().min(1), name: z.string().min(1), decimals: z.int().min(0).max(36) }),
   ),

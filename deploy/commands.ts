@@ -40,7 +40,7 @@ export async function configureCommand(context: Context, config: DeployConfig, m
     );
   }
   const places = await knownPlaces(provider, chainId);
-  const targets = config.targets ?? (places.uniswapV3Router === undefined ? [] : [places.uniswapV3Router]);
+  const targets = config.targets ?? places.targets;
   const complete = { ...config, targets };
   const actions = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
   await assertEvenTransfers(provider, record.contracts.custodian, await newTokens(context, record, config), log);
@@ -116,7 +116,7 @@ async function recordMarkets(
   { provider, files, chainId }: Context,
   record: DeploymentRecord,
   config: DeployConfig,
-  places: KnownPlaces,
+  { contracts: places }: KnownPlaces,
 ): Promise<void> {
   const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
   const listings = config.markets.map((market) => listingOf(market, config.tokens));

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import type { StorageLayout } from '@openzeppelin/upgrades-core';
 import { z } from 'zod';
+import { venueContracts, type VenuePlace } from '../liquidity/venues.js';
 import { DeployError } from './errors.js';
 
 const implementationSchema = z.strictObject({
@@ -37,9 +38,10 @@ const recordSchema = z.strictObject({
     permit2: z.string(),
     /** Of the chain, as configured last. */
     wrappedNative: z.string().optional(),
-    uniswapV3Factory: z.string().optional(),
-    uniswapV3Quoter: z.string().optional(),
-    uniswapV3Router: z.string().optional(),
+    ...(Object.fromEntries(venueContracts().map(({ place }) => [place, z.string().optional()])) as Record<
+      VenuePlace,
+      z.ZodOptional<z.ZodString>
+    >),
   }),
   deploymentBlock: z.number().int(),
   deploymentBlockHash: z.string(),

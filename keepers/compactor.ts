@@ -17,18 +17,18 @@ interface CompactorDeps {
 }
 
 interface Compactor {
-  /** Looks once a minute until the signal. */
+  /** Compacts once a minute until the signal. */
   start(signal: AbortSignal): Loop;
   /** Compacts all that may be compacted now, step by step; stops between two steps once the signal is aborted. */
   compact(signal: AbortSignal): Promise<CompactionStep>;
 }
 
 const INTERVAL_MS = 60_000;
-/** A step holds up admissions for as long as it takes, some tens of milliseconds; between two of them they have the log to themselves. */
+/** A step blocks order commits while it runs, some tens of milliseconds; between two steps commits run. */
 const STEP = { effects: 2_000, generations: 200 };
 const PAUSE_MS = 50;
 
-/** Keeps the order log as long as it must be and no longer: the state it came to is what is kept of older rows. */
+/** Compacts the rows of the order log that are no longer needed one by one into the compacted book. */
 export function createCompactor(deps: CompactorDeps): Compactor {
   const { writer, retentionMs, closedOrders, logger } = deps;
 
@@ -37,7 +37,7 @@ export function createCompactor(deps: CompactorDeps): Compactor {
     const rule = { nowMs: deps.nowMs(), retentionMs, reorgBlocks: MAX_REORG_BLOCKS };
     while (!signal.aborted) {
       const step = await writer.tx(async (tx) => {
-        // Judged in the same transaction: what is prepared from now on is cut from newer rows.
+        // Computed in the same transaction: later publications are cut from newer rows.
         const bounds = await compactionBounds(tx, rule);
         if (bounds === null) return null;
         return compactStep(tx, bounds, { ...STEP, closedOrders });

@@ -1,4 +1,4 @@
-/** Notes what a keeper's transactions cost, beside the keeper. What it can not read now it reads later: nobody waits for it. */
+/** Stores the costs of a keeper's transactions in the background. Receipts that can't be read now are read later. */
 import type { Logger } from 'pino';
 import { createCosts, type Costs, type CostsDeps } from './chain/costs.js';
 import { startLoop, type Loop } from './loop.js';
@@ -17,12 +17,13 @@ export function startGasMeter(deps: GasMeterDeps, signal: AbortSignal): Loop {
     costs ??= await createCosts(deps);
     // A page at a time: after a long pause there may be several.
     while (!signal.aborted && (await costs.collect()).length > 0);
+    await costs.findUnknown();
   };
   const name = `gas meter of the ${deps.role}`;
   return startLoop(step, { name, intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS, signal, logger: deps.logger });
 }
 
-/** A keeper and its meter as one. */
+/** Combines a keeper's loop and its meter's. */
 export function withMeter(keeper: Loop, meter: Loop): Loop {
   return { wake: () => keeper.wake(), done: Promise.all([keeper.done, meter.done]).then(() => undefined) };
 }

@@ -11,7 +11,7 @@ export interface Loop {
 interface LoopOptions {
   name: string;
   intervalMs: number;
-  /** Pause after a step that did not fail, asked each time. Default: `intervalMs`. */
+  /** Pause after a step that did not fail; called each time. Default: `intervalMs`. */
   pauseMs?(): number;
   /** Longest pause after steps that failed one after the other; each of them doubles it. Default: no longer than usual. */
   maxBackoffMs?: number;

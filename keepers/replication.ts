@@ -12,17 +12,17 @@ export interface ReplicationStatus {
 interface ReplicationWatch {
   /** Nothing is attached and nothing unsafe on SQLite, and before the first look. */
   status(): ReplicationStatus;
-  /** Nothing may be promised now, because a synchronous replica is required and there is none. */
+  /** Commits must be refused now, because a synchronous replica is required and there is none. */
   refuses(): boolean;
   look(): Promise<void>;
-  /** Looks once a minute, every five seconds where a replica is required. */
+  /** Checks once a minute, every five seconds if a replica is required. */
   start(signal: AbortSignal): Loop;
 }
 
 const INTERVAL_MS = 60_000;
 const REQUIRED_INTERVAL_MS = 5_000;
 
-/** Looks whether commits outlive the database's server, and says so when that changes. `read` asks the server. */
+/** Checks whether commits survive the loss of the database's server, and logs changes. `read` queries the server. */
 export function createReplicationWatch(deps: {
   db: Db;
   required: boolean;

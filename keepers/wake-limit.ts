@@ -16,7 +16,7 @@ interface WakeLimitOptions {
   monotonicMs(): number;
 }
 
-/** Bounds what hints from outside cost: whoever sends any number of them causes no more looks than this lets through. */
+/** Limits the cost of external hints: any number of them causes no more wake-ups than this allows. */
 export function createWakeLimit(options: WakeLimitOptions): WakeLimit {
   const { wake, spacingMs, burst = 1, refillMs = spacingMs, signal, monotonicMs } = options;
   let left = burst;

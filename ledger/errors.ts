@@ -46,8 +46,8 @@ export class WriterLostError extends Error {
 }
 
 /**
- * The connection failed during COMMIT, so the transaction may or may not be durable. Whoever gets this reads back inside the next
- * transaction of the same writer, which waits until the database has decided, and answers nobody before.
+ * The connection failed during COMMIT, so the transaction may or may not be durable. The caller must read back inside the next transaction
+ * of the same writer, which waits until the database has decided, and must acknowledge nothing before.
  */
 export class CommitUnknownError extends Error {
   override readonly name = 'CommitUnknownError';
@@ -75,6 +75,7 @@ export type InvariantCode =
   | 'fill_entries'
   | 'suspense_entries'
   | 'ref_exists'
+  | 'balance_missing'
   | 'unbalanced_ref'
   | 'negative_balance'
   | 'negative_reservation'
@@ -96,8 +97,8 @@ export class LedgerInvariantError extends Error {
 }
 
 /**
- * A reorganisation of the chain took generations back that a projection in memory has applied. The projection is built anew; nothing
- * is wrong with what is stored.
+ * A reorganisation of the chain reversed generations that a projection in memory has applied. The projection must be built again; the
+ * stored data is right.
  */
 export class LedgerReversedError extends Error {
   override readonly name = 'LedgerReversedError';
@@ -108,7 +109,7 @@ export class LedgerReversedError extends Error {
   }
 }
 
-/** Rows of the order log that are asked for are in the compacted book only; whoever holds an older state starts from that. */
+/** The requested rows of the order log were compacted; a reader with an older state must start again from the compacted book. */
 export class LogCompactedError extends Error {
   override readonly name = 'LogCompactedError';
   readonly code = 'LOG_FOLDED';

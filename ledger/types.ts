@@ -19,8 +19,8 @@ export interface Db {
   readonly kind: 'sqlite' | 'pg';
   readonly knex: Knex;
   /**
-   * For reads that nobody's write may hold up. On SQLite a connection of its own, which sees what is committed; the other one is taken for as
-   * long as a write transaction waits for its turn.
+   * For reads that must not wait for writes. On SQLite it is a separate connection that sees committed data; the other connection is busy
+   * while a write transaction waits for its turn.
    */
   readonly reads: Knex;
   close(): Promise<void>;
@@ -46,7 +46,7 @@ export interface Writer {
 /** Accounts of the double-entry ledger that are not addresses. `vault` mirrors the custodian's holdings with a negative sign. */
 export const VAULT = 'vault';
 export const UNATTRIBUTED = 'unattributed';
-/** What no stored book or settlement explains: nobody's until the operator resolves it. */
+/** Account of what no stored book or settlement explains, until the operator assigns it. */
 export const SUSPENSE = 'suspense';
 export type Account = Address | typeof VAULT | typeof UNATTRIBUTED | typeof SUSPENSE;
 
@@ -153,19 +153,19 @@ export interface AttributedFill {
   fill: ChainFill;
   decomposition: Decomposition;
   orderFills: AttributedPart[];
-  /** Why what its decomposition leaves over is in suspense, and not the operator's; left out when the books explain it. */
+  /** Why its residual and missing depth are in suspense instead of going to the operator; absent when the books explain the fill. */
   suspended?: { code: string; message: string };
 }
 
 /**
- * `curve`: a post that this database did not prepare; nothing is booked for it. `fill`: what no book explains of one. `settlement`: a claim
- * that nobody here settled; nothing is booked. `execution`: what a payout took beyond its maker's row.
+ * `curve`: a post that this database did not prepare; nothing is booked for it. `fill`: the part of a fill that no book explains.
+ * `settlement`: a settlement that this database did not prepare; nothing is booked. `execution`: what a payout took beyond its maker's row.
  */
 export type SuspenseKind = 'curve' | 'fill' | 'settlement' | 'execution';
 
 /** Something that the chain did and that nothing stored explains. Amounts are as booked to the suspense account, signed. */
 export interface SuspenseItem {
-  /** Derived from what it is, so that it is the same after a reorganisation that left it as it was. */
+  /** Name derived from its contents (`nameItem`), so that a reorganisation that changes none of them keeps the name. */
   item: string;
   kind: SuspenseKind;
   code: string;
@@ -186,10 +186,10 @@ export interface SuspenseItem {
   txHash: Hex;
 }
 
-/** What the operator decided of an item in suspense, as a generation books it. */
+/** The operator's decision on an item in suspense, as a generation books it. */
 export interface SuspenseAssignment {
   item: string;
-  /** The operator's act, which has the reason. */
+  /** Number of the operator-log row, which has the reason. */
   operatorSeq: number;
   account: Address;
 }
@@ -200,12 +200,12 @@ export interface AttributedPart extends OrderFill {
   cloid: string | null;
 }
 
-/** What a finding about a token is about: what the vault holds of it, what it says of itself, or whether the vault can pay it out. */
+/** Subject of a finding: the vault's balance of the token, the token's metadata, or whether the vault can pay it out. */
 export type TokenCause = 'holdings' | 'metadata' | 'transfers';
-/** `doubt`: to be watched, nothing stops. `quarantined`: the token's markets stop. `clear`: that is over. */
+/** `doubt`: nothing stops, but the token is checked. `quarantined`: the token's markets stop. `clear`: the finding has ended. */
 export type TokenState = 'clear' | 'doubt' | 'quarantined';
 
-/** A change of what is wrong with a token. The newest one of a token and cause stands. */
+/** A change of a finding about a token. The newest one of a token and cause is in effect. */
 export interface TokenFinding {
   token: Address;
   cause: TokenCause;
@@ -217,12 +217,15 @@ export interface TokenFinding {
   blockNumber: number;
   /** The last block at which the vault held what the ledger explained, and how much; null when unknown, or for another cause. */
   agreed: { blockNumber: number; units: bigint } | null;
-  /** What the vault is said to hold beyond what the ledger explains; less than zero is missing. Null for another cause, or when nobody says. */
+  /**
+   * The vault's reported balance less what the ledger explains; a negative difference is missing. Null for another cause, or without a
+   * report.
+   */
   differenceUnits: bigint | null;
   timeMs: number;
 }
 
-/** What a token says of itself: decoded, empty without a symbol; null without decimals. */
+/** A token's metadata as its contract returns it: decoded, empty without a symbol; null without decimals. */
 export interface SaidOfToken {
   symbol: string;
   decimals: number | null;
@@ -233,7 +236,7 @@ export interface ListingRead {
   market: number;
   base: SaidOfToken;
   quote: SaidOfToken;
-  /** The block at which they were asked: that of the listing, or a later one where no endpoint has the state of that any more. */
+  /** The block at which they were read: that of the listing, or a later one when no endpoint has the state of that block any more. */
   readBlock: number;
 }
 
@@ -269,7 +272,7 @@ export interface GenerationWrite {
   netCapital: { account: Address; token: Address; deltaUnits: bigint }[];
   /** Snapshots of curves that a fill of this generation hit for the first time. */
   snapshots: { seq: number; snapshot: MarketSnapshot }[];
-  /** What nothing stored explains; none when left out. */
+  /** Items that nothing stored explains; none when left out. */
   suspense?: SuspenseItem[];
   /** Items of this or earlier generations that are booked to an account; none when left out. */
   assignments?: SuspenseAssignment[];
@@ -342,7 +345,7 @@ export interface Publication {
   askKnots: number;
   bidKnots: number;
   compression: number;
-  /** Most error of the curve at any size; depth that it could not follow so closely was left out. Zero for any error. */
+  /** Maximum error of the curve at any size; depth with a larger error was left out. Zero: no maximum. */
   maxErrorMilliBps: number;
   /** Leading segments of each side that equal the book, as the post named them. */
   exactAskKnots: number;
@@ -363,7 +366,7 @@ export interface OutboxRow {
   sentMs: number;
   /** Last second in which mining it is of any use; null when it never expires. */
   validUntilSec: number | null;
-  /** Most wei per gas that the act may cost, whatever it is replaced by. Null or left out: as much as its sender pays for anything. */
+  /** Most wei per gas that it and its replacements may bid. Null or left out: the sender's general limit applies. */
   maxFeeWei?: bigint | null;
 }
 
@@ -419,12 +422,12 @@ export interface Settlement {
   basis: bigint;
   /** The claim that it replaces, as the cut knew it. */
   previousUnits: bigint;
-  /** It looked at everything up to this generation, and at no block after this one. */
+  /** It covers everything up to this generation, and no block after `cutBlock`. */
   cutGeneration: number;
   cutBlock: number;
   checkpointSeq: number;
   preparedMs: number;
-  /** `archive`: by a database that was lost; its cut and checkpoint were that one's, and are 0 here, as is its generation. */
+  /** `archive`: imported from a lost database; its cut, checkpoint and generation are 0, because they referred to that database. */
   preparedBy: 'settler' | 'operator' | 'archive';
   /** The operator's act behind it, null for the settler's own. */
   operatorSeq: number | null;

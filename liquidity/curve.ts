@@ -2,13 +2,38 @@ import { toSafeInt } from '../core/amounts.js';
 import { consumedUnits } from '../core/curve/walk.js';
 import { decodeSide } from '../core/curve/words.js';
 import type { CurveState } from '../core/swap/curve-source.js';
-import type { Address, Market } from '../core/types.js';
+import { OWN } from '../core/swap/source.js';
+import type { Address, Hex, Market } from '../core/types.js';
 import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
 import { Custodian__factory } from '../typechain-types/factories/Custodian__factory.js';
+import { Entrypoint__factory } from '../typechain-types/factories/Entrypoint__factory.js';
 import { callsAt, onOne, type EthReader, type Head } from './eth.js';
+import type { Venue } from './venue.js';
 
 const BOOK = CurveBook__factory.createInterface();
 const CUSTODIAN = Custodian__factory.createInterface();
+
+/** Of `swap`: behind the selector and both tokens. */
+const SWAP_AMOUNT_AT = 0x44;
+
+/** Our own curves as legs of a path. Their sources are those of the markets. */
+export function createOwnVenue(entrypoint: Address): Pick<Venue, 'name' | 'target' | 'call'> {
+  const swaps = Entrypoint__factory.createInterface();
+  return {
+    name: OWN,
+    target: entrypoint,
+    call({ kind, sellToken, buyToken, inUnits, outUnits }, { recipient, deadlineSec, maxIn }) {
+      const isSale = kind === 'sell';
+      const amounts: [bigint, bigint] = isSale ? [inUnits, 0n] : [outUnits, maxIn];
+      const args = [sellToken, buyToken, ...amounts, recipient, BigInt(deadlineSec)] as const;
+      const data = (
+        isSale ? swaps.encodeFunctionData('swap', [...args]) : swaps.encodeFunctionData('swapExactOutput', [...args])
+      ) as Hex;
+      const amountIn = isSale ? inUnits : maxIn;
+      return Promise.resolve({ target: entrypoint, amountIn, amountAt: SWAP_AMOUNT_AT, data });
+    },
+  };
+}
 
 /** A market's curve as it is at a block, and when it ends. */
 interface LiveCurve {

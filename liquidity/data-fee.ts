@@ -1,4 +1,4 @@
-/** What a rollup charges for a transaction beside its gas: for its data, by the gas price oracle that such chains have. */
+/** What a rollup charges for a transaction's data in addition to gas, by the chain's gas price oracle. */
 import { Interface, Transaction } from 'ethers';
 import { ceilDiv } from '../core/amounts.js';
 import type { DataFee } from '../core/swap/pricing.js';

@@ -6,10 +6,21 @@ export interface EthReader {
   call(method: string, params?: unknown[]): Promise<unknown>;
   /** Answers in the order asked; the first error among them is thrown. */
   batch(requests: readonly { method: string; params: unknown[] }[]): Promise<unknown[]>;
-  /** Runs work on one endpoint of several, and on the next one when what that one answered can't be read. */
+  /** Runs work on one endpoint of several, and on the next one when that endpoint's answers can't be decoded. */
   attempt?<T>(work: (eth: EthReader) => Promise<T>): Promise<T>;
-  /** Asks each of several endpoints by itself; those that are silent have no vote. The one in use comes first. */
-  survey?<T>(ask: (eth: EthReader) => Promise<T>): Promise<{ answer: T; convict(problem: string): void }[]>;
+  /**
+   * Asks each of several endpoints separately; silent ones have no vote. The one in use comes first. For `enough` votes, paused endpoints
+   * are asked, too; unless `isPatient` is false, that many votes are waited for.
+   */
+  survey?<T>(ask: (eth: EthReader) => Promise<T>, enough?: number, isPatient?: boolean): Promise<Vote<T>[]>;
+  /** As many as are asked in turn; absent for one. */
+  readonly endpoints?: readonly unknown[];
+}
+
+/** What one of several endpoints answers. */
+interface Vote<T> {
+  answer: T;
+  convict(problem: string): void;
 }
 
 /** A block as prices are read at it. */
@@ -21,31 +32,31 @@ export interface Head {
 }
 
 interface HeadReader {
-  /** The newest block, as it is after the call: a request that is under way already does not answer it. */
+  /** The newest block after the call: a request that is already in progress is not reused. */
   head(): Promise<Head>;
   /** What `load` finds at that block, kept until the next one. A failure is not kept. */
   at<T>(head: Head, key: string, load: () => Promise<T>): Promise<T>;
 }
 
-/** One endpoint is believed within so many blocks of what most of them said last, either way, and within a factor of two of their base fee. */
+/** One endpoint's head is accepted within so many blocks of the last majority's, either way, and its base fee within a factor of two. */
 const STEP_BLOCKS = 16;
 const FEE_FACTOR = 2n;
 
 /**
- * Follows the newest block. An endpoint that names one which the others don't know, or another base fee, is passed over: nothing could be read
- * at that block, or nothing would seem to be worth its gas. Concurrent callers share one request, and what was read at a block is read once.
+ * Follows the newest block. An endpoint whose head the others don't have, or with another base fee, is penalised: nothing could be read at
+ * that block, or gas would be priced wrongly. Concurrent callers share one request, and what was read at a block is read once.
  */
 export function createHeadReader(eth: EthReader): HeadReader {
   let running: Promise<Head> | null = null;
   let queued: Promise<Head> | null = null;
-  /** Never one endpoint's word, which could walk away from it step by step. */
+  /** The last head of a majority. Never updated from one endpoint, which could otherwise move it step by step. */
   let agreed: Head | null = null;
   let kept: { hash: Hex; values: Map<string, Promise<unknown>> } = { hash: '0x', values: new Map() };
 
   async function believedHead(): Promise<Head> {
     const first = await onOne(eth, readHead);
     if (eth.survey === undefined || (agreed !== null && isNear(first, agreed))) return first;
-    agreed = mostReached(await eth.survey(readHead));
+    agreed = mostReached(await votesOf(eth, readHead));
     return agreed;
   }
 
@@ -81,7 +92,7 @@ export function createHeadReader(eth: EthReader): HeadReader {
       values.set(key, loading);
       loading.catch(() => {
         values.delete(key);
-        // Perhaps there is no such block: the next head is asked of all.
+        // The block may not exist, so all endpoints are asked for the next head.
         agreed = null;
       });
       return loading;
@@ -98,7 +109,7 @@ const isNear = (one: Head, other: Head): boolean =>
  * The head that most of the endpoints have reached, of two the one that both have, with the base fee in the middle, of two the lower one. With
  * three and more, whoever is far from it is penalised.
  */
-function mostReached(votes: readonly { answer: Head; convict(problem: string): void }[]): Head {
+function mostReached(votes: readonly Vote<Head>[]): Head {
   const middle = Math.floor(votes.length / 2);
   const falling = votes.map(({ answer }) => answer).sort((a, b) => b.number - a.number);
   const fees = votes.map(({ answer }) => answer.baseFeeWei).sort((a, b) => (a > b ? -1 : 1));
@@ -138,7 +149,7 @@ async function readHead(eth: EthReader): Promise<Head> {
   };
 }
 
-/** What a contract that has code does not answer; the code is that of answers which can't be decoded. */
+/** An empty answer of a contract that has code; its error code is that of undecodable answers. */
 class EmptyAnswerError extends Error {
   readonly code = 'BAD_DATA';
 }
@@ -161,6 +172,54 @@ export async function callsAt(
 /** Work on one endpoint of several; on the next one when what that one answers can't be read, or is an error. */
 export function onOne<T>(eth: EthReader, work: (eth: EthReader) => Promise<T>): Promise<T> {
   return eth.attempt === undefined ? work(eth) : eth.attempt(work);
+}
+
+export const majorityOf = (count: number): number => Math.floor(count / 2) + 1;
+
+/** Whether several endpoints are configured, so that answers can be confirmed. */
+export const areSeveral = (eth: EthReader): boolean => eth.survey !== undefined && (eth.endpoints?.length ?? 1) > 1;
+
+/**
+ * Answers of each endpoint, also of paused ones where the others are no majority; late ones are waited for only shortly after the first.
+ */
+export async function votesOf<T>(eth: EthReader, ask: (eth: EthReader) => Promise<T>): Promise<Vote<T>[]> {
+  if (eth.survey !== undefined) return eth.survey(ask, majorityOf(eth.endpoints?.length ?? 1), false);
+  return [{ answer: await onOne(eth, ask), convict: () => undefined }];
+}
+
+/**
+ * An answer that may be stored permanently, because it does not depend on one endpoint: that of more than half of those that answer, at
+ * least two, or else one that `isProven` accepts. Null when there is none. Endpoints with another answer are penalised if three or more
+ * answer, or if the answer is proven.
+ */
+export function agreedAmong<T>(
+  votes: readonly Vote<T>[],
+  nameOf: (answer: T) => string,
+  isProven: (answer: T, all: readonly T[]) => boolean = () => false,
+): { answer: T; isMajority: boolean } | null {
+  const same = (answer: T) => votes.filter((vote) => nameOf(vote.answer) === nameOf(answer)).length;
+  const most = votes.find(({ answer }) => same(answer) > 1 && 2 * same(answer) > votes.length);
+  const all = votes.map(({ answer }) => answer);
+  const proven = most === undefined ? votes.find(({ answer }) => isProven(answer, all)) : undefined;
+  const agreed = most ?? proven;
+  if (agreed === undefined) return null;
+  if (votes.length > 2 || proven !== undefined) {
+    for (const { answer, convict } of votes) {
+      if (nameOf(answer) === nameOf(agreed.answer)) continue;
+      convict(`it says ${nameOf(answer)}, and others ${nameOf(agreed.answer)}`);
+    }
+  }
+  return { answer: agreed.answer, isMajority: most !== undefined };
+}
+
+/** The answer that the endpoints agree on, or that of the only one; null without agreement. */
+export async function agreedOn<T>(
+  eth: EthReader,
+  ask: (eth: EthReader) => Promise<T>,
+  nameOf: (answer: T) => string,
+): Promise<T | null> {
+  if (!areSeveral(eth)) return onOne(eth, ask);
+  return agreedAmong(await votesOf(eth, ask), nameOf)?.answer ?? null;
 }
 
 /** What ends the outermost call beside a revert, which nodes word as they like, in the words of go-ethereum. */

@@ -1,17 +1,22 @@
+import { Interface } from 'ethers';
 import { maxBig } from '../core/amounts.js';
 import { curveSource } from '../core/swap/curve-source.js';
 import type { GasPrice } from '../core/swap/pricing.js';
-import type { Source } from '../core/swap/source.js';
-import { split } from '../core/swap/split.js';
+import { disjoint } from '../core/swap/paths.js';
+import { OWN, type Source } from '../core/swap/source.js';
+import { split, type Part } from '../core/swap/split.js';
 import type { Address, Market } from '../core/types.js';
-import { readCurve } from './curve.js';
+import { createOwnVenue, readCurve } from './curve.js';
 import { createDataFees, type Unsigned } from './data-fee.js';
-import { createHeadReader, type EthReader, type Head } from './eth.js';
-import type { Venue } from './venue.js';
+import { callsAt, createHeadReader, onOne, type EthReader, type Head } from './eth.js';
+import { pathsFor, type PathQuestion } from './paths.js';
+import type { Venue, VenueTrade } from './venue.js';
+
+const SETTLER = new Interface(['function isTarget(address) view returns (bool)']);
 
 interface MarketDataDeps {
   eth: EthReader;
-  contracts: { curveBook: Address; custodian: Address };
+  contracts: { curveBook: Address; custodian: Address; entrypoint: Address; settler: Address };
   /** Listed markets; may grow. */
   markets(): readonly Market[];
   venues: readonly Venue[];
@@ -20,28 +25,33 @@ interface MarketDataDeps {
   gasPriceOracle?: Address | null;
 }
 
-/** What can be traded where, at one block. */
+/** Liquidity at one block. */
 export interface MarketData {
   head(): Promise<Head>;
   /**
-   * Our own curve, if it is alive at `atSec`, and every external pool of the pair. A venue that can't be read is left out and reported.
+   * Our own curve, if it is alive at `atSec`, and every external pool of the pair. A venue that can't be read is left out and reported; one that
+   * the settler may not call is left out.
    */
   sources(sellToken: Address, buyToken: Address, head: Head, atSec: number): Promise<Source[]>;
-  /** What gas costs in the sell token, null when there is not enough ether for sale to price it. */
+  /** Price of gas in the sell token, null when too little ether is for sale to price it. */
   gasPrice(sellToken: Address, head: Head, atSec: number): Promise<GasPrice | null>;
   /** What a rollup charges for this very transaction, beside the price of gas, at its whole limit of gas; in wei. */
   chargeWei(transaction: Unsigned, head: Head): Promise<bigint>;
   /** What a rollup charges, beside the price of gas, for an order of so much gas and so many external calls, as quotes reckon with; in wei. */
   dataWei(gas: bigint, calls: number, head: Head): Promise<bigint>;
-  /** The venue of an external source. Throws RangeError for an id that no venue knows. */
-  venueOf(id: string): Venue;
+  /** The best paths through other tokens, over our own curves and the pools. */
+  paths(question: PathQuestion, head: Head, atSec: number): Promise<Source[]>;
+  /** Where a single place is called, our own curve as a leg of a path among them. Throws RangeError for an id that no venue knows. */
+  venueOf(id: string): Pick<Venue, 'target' | 'call'>;
+  /** The amount on the other side as the venue of an external source quotes it; null when it would not trade. Throws RangeError likewise. */
+  quote(trade: VenueTrade, head: Head): Promise<bigint | null>;
 }
 
 /** Tip per gas that our transactions offer. */
 const PRIORITY_FEE_WEI = 1_000_000n;
 /**
- * Gas is priced by what the ether of so many dear orders costs over all sources together. A source that offers it too cheap lowers the price by its
- * part of that amount alone, so that whoever lowers it gives away more than as many orders as can be under way would save.
+ * Gas is priced by the cost of the ether for so many expensive orders, over all sources together. A source that offers ether too cheaply
+ * lowers the price only by its share of that amount, so its owner loses more than all orders that can be in progress would save.
  */
 export const GAS_PRICE_ORDERS = 100n;
 const DEAR_ORDER_GAS = 400_000n;
@@ -54,6 +64,7 @@ export function createMarketData(
 ): MarketData {
   const { eth, contracts, venues, wrappedNative } = deps;
   const heads = createHeadReader(eth);
+  const ownVenue = createOwnVenue(contracts.entrypoint);
   const dataFees = createDataFees(eth, deps.gasPriceOracle ?? null);
 
   function marketOf(a: Address, b: Address): Market | undefined {
@@ -73,8 +84,19 @@ export function createMarketData(
     return [curveSource(curve.state, buyToken, market.base.address === buyToken ? base : quote)];
   }
 
+  /** A venue that the settler may not call would only make orders fail. */
+  async function isCallable(target: Address, head: Head): Promise<boolean> {
+    const data = SETTLER.encodeFunctionData('isTarget', [target]);
+    return onOne(eth, async (one) => {
+      const [answer] = await callsAt(one, head, [{ to: contracts.settler, data }]);
+      const [allowed] = SETTLER.decodeFunctionResult('isTarget', answer ?? '0x') as unknown as [boolean];
+      return allowed;
+    });
+  }
+
   async function venueSources(venue: Venue, sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
     try {
+      if (!(await heads.at(head, `target:${venue.target}`, () => isCallable(venue.target, head)))) return [];
       const key = `${venue.name}:${sellToken}:${buyToken}`;
       return await heads.at(head, key, () => venue.sources(sellToken, buyToken, head));
     } catch (error) {
@@ -91,11 +113,39 @@ export function createMarketData(
     return found.flat();
   }
 
+  /** Tokens that paths may go through: the wrapped native token, and then those with most markets. */
+  function viaTokens(): Address[] {
+    const counts = new Map<Address, number>([[wrappedNative, Number.MAX_SAFE_INTEGER]]);
+    for (const { base, quote } of deps.markets()) {
+      for (const { address } of [base, quote]) counts.set(address, (counts.get(address) ?? 0) + 1);
+    }
+    return [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1)).map(([token]) => token);
+  }
+
+  const paths = (question: PathQuestion, head: Head, atSec: number): Promise<Source[]> =>
+    pathsFor(question, viaTokens(), (sellToken, buyToken) => sources(sellToken, buyToken, head, atSec));
+
+  /** How so much ether is bought: at the places that trade it for the token or, where they have too little, by ways over other tokens, too. */
+  async function etherFor(sellToken: Address, wei: bigint, head: Head, atSec: number): Promise<Part[] | null> {
+    const direct = await sources(sellToken, wrappedNative, head, atSec);
+    const parts = direct.length === 0 ? null : split('buy', direct, wei);
+    if (parts !== null) return parts;
+    const ways = await paths({ kind: 'buy', sellToken, buyToken: wrappedNative, amountUnits: wei }, head, atSec);
+    return ways.length === 0 ? null : split('buy', disjoint([...direct, ...ways]), wei);
+  }
+
+  function venueOf(id: string): Venue {
+    const venue = venues.find(({ name }) => id.startsWith(`${name}:`));
+    if (venue === undefined) throw new RangeError(`no venue knows ${id}`);
+    return venue;
+  }
+
   const expectedFees = (head: Head) => heads.at(head, 'data-fees', () => dataFees.expected(head));
 
   return {
     head: heads.head,
     sources,
+    paths,
     async gasPrice(sellToken, head, atSec) {
       const beside = await expectedFees(head);
       const cost = { weiPerGas: head.baseFeeWei + PRIORITY_FEE_WEI + beside.weiPerGas, data: beside.data };
@@ -103,7 +153,7 @@ export function createMarketData(
       const { orderWei, callWei } = beside.data;
       const dearWei = DEAR_ORDER_GAS * cost.weiPerGas + orderWei + 2n * callWei;
       const wei = maxBig(LEAST_REFERENCE_WEI, GAS_PRICE_ORDERS * dearWei);
-      const parts = split('buy', await sources(sellToken, wrappedNative, head, atSec), wei);
+      const parts = await etherFor(sellToken, wei, head, atSec);
       return parts === null ? null : { ...cost, units: parts.reduce((sum, { inUnits }) => sum + inUnits, 0n), wei };
     },
     chargeWei: (transaction, head) => dataFees.of(transaction, head),
@@ -111,10 +161,7 @@ export function createMarketData(
       const { data, weiPerGas } = await expectedFees(head);
       return data.orderWei + BigInt(calls) * data.callWei + gas * weiPerGas;
     },
-    venueOf(id) {
-      const venue = venues.find(({ name }) => id.startsWith(`${name}:`));
-      if (venue === undefined) throw new RangeError(`no venue knows ${id}`);
-      return venue;
-    },
+    venueOf: (id) => (id === OWN ? ownVenue : venueOf(id)),
+    quote: (trade, head) => venueOf(trade.id).quote(trade, head),
   };
 }

@@ -1,4 +1,7 @@
-/** Approvals by signature: which tokens take them, and what one would do. Nothing of a token is believed that a simulation does not show. */
+/**
+ * Approvals by signature: which tokens take them, and what a given one would do. Both are found by simulation, not from what the token
+ * claims.
+ */
 import { AbiCoder, Interface, Signature, TypedDataEncoder, Wallet, toQuantity } from 'ethers';
 import {
   PERMIT_VALUE,
@@ -10,7 +13,7 @@ import {
 import type { Address, Hex } from '../core/types.js';
 import { OrderSettler__factory } from '../typechain-types/factories/OrderSettler__factory.js';
 import { PermitProbe__factory } from '../typechain-types/factories/periphery/PermitProbe__factory.js';
-import { bytesOf, codeAt, isFailedCall, onOne, type EthReader } from './eth.js';
+import { agreedOn, bytesOf, codeAt, isFailedCall, onOne, type EthReader } from './eth.js';
 
 const TOKEN = new Interface([
   'function allowance(address, address) view returns (uint256)',
@@ -26,9 +29,9 @@ const PERMITS: Record<PermitStyle, Interface> = {
 };
 const SETTLER_SELECTOR = OrderSettler__factory.createInterface().getFunction('fillWithPermit').selector.slice(2);
 
-/** How long what was found out about a token is taken for granted; a proxy may be given other code. */
+/** How long a result about a token is reused; a proxy's code may change. */
 const KEEP_MS = 10 * 60_000;
-/** Most gas of what a token is asked. */
+/** Most gas of a call to a token. */
 const CALL_GAS = 300_000n;
 /** Most gas of a simulated permit, with what running the probe takes. */
 const PROBE_GAS = 1_000_000n;
@@ -75,7 +78,7 @@ export function permitCall(
 }
 
 export function createPermits({ eth, chainId, permit2, settler, nowMs }: PermitsDeps): Permits {
-  /** Signs for itself, so that a token can't know it from an owner. It has nothing. */
+  /** A random key that signs for itself, so that a token can't distinguish it from an owner. It holds nothing. */
   const nobody = new Wallet(Wallet.createRandom().privateKey);
   const kept = new Map<Address, { atMs: number; support: Promise<PermitSupport | null> }>();
   let settlerTakes = false;
@@ -161,8 +164,9 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
   /** One that was deployed before may not. Only that it can is kept: a node that is behind does not know its code yet. */
   async function settlerCan(): Promise<boolean> {
     if (settlerTakes) return true;
-    const code = await codeAt(eth, settler);
-    settlerTakes ||= code.toLowerCase().includes(`63${SETTLER_SELECTOR}`);
+    const takes = async (one: EthReader): Promise<boolean> =>
+      (await codeAt(one, settler)).toLowerCase().includes(`63${SETTLER_SELECTOR}`);
+    settlerTakes ||= (await agreedOn(eth, takes, (said) => `the settler takes permits: ${said}`)) ?? false;
     return settlerTakes;
   }
 
@@ -173,7 +177,7 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
       if (known !== undefined && Math.abs(nowMs() - known.atMs) < KEEP_MS) return known.support;
       const support = findOut(token);
       kept.set(token, { atMs: nowMs(), support });
-      // A failure says nothing of the token.
+      // A failure is not cached.
       support.catch(() => kept.delete(token));
       return support;
     },

@@ -1,6 +1,7 @@
+import { z } from 'zod';
 import { bestRoute, isNoRoute, type NoRoute, type RoutePlan, type RouteQuestion } from '../core/swap/pricing.js';
-import { OWN, type Source } from '../core/swap/source.js';
-import type { Part } from '../core/swap/split.js';
+import { OWN, type Leg, type Source } from '../core/swap/source.js';
+import type { Part, SplitKind } from '../core/swap/split.js';
 import type { PermitStyle } from '../core/swap/typed-data.js';
 import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
@@ -9,8 +10,8 @@ import type { MarketData } from './market-data.js';
 type PlanQuestion = Omit<RouteQuestion, 'sources'> & { sellToken: Address; buyToken: Address };
 
 /**
- * The best route at a block, its external parts as their venues quote them. A venue that refuses what its pool promised is left out, and
- * the rest is asked again.
+ * The best route at a block, its external parts as their venues quote them. A source whose venue quotes nothing for its part is left out,
+ * and the route is planned again.
  */
 export async function planRoute(
   data: MarketData,
@@ -18,11 +19,12 @@ export async function planRoute(
   head: Head,
   atSec: number,
 ): Promise<RoutePlan | NoRoute> {
-  let sources = await data.sources(question.sellToken, question.buyToken, head, atSec);
+  const direct = await data.sources(question.sellToken, question.buyToken, head, atSec);
+  let sources = [...direct, ...(await data.paths(question, head, atSec))];
   for (;;) {
     const plan = bestRoute({ ...question, sources });
     if (isNoRoute(plan)) return plan;
-    const confirmed = await Promise.all(plan.parts.map((part) => confirm(data, question, part, head)));
+    const confirmed = await Promise.all(plan.parts.map((part) => confirm(data, question, part, sources, head)));
     const refused = confirmed.findIndex((part) => part === null);
     if (refused < 0)
       return withParts(
@@ -34,13 +36,40 @@ export async function planRoute(
   }
 }
 
-/** The part with the other side as the venue quotes it; our own curve's amounts are exact already. */
-async function confirm(data: MarketData, question: PlanQuestion, part: Part, head: Head): Promise<Part | null> {
-  if (part.id === OWN) return part;
-  const { kind, sellToken, buyToken } = question;
-  const units = await data.venueOf(part.id).quote({ ...part, kind, sellToken, buyToken }, head);
-  if (units === null) return null;
-  return kind === 'sell' ? { ...part, outUnits: units } : { ...part, inUnits: units };
+/** The part with the other side as its venues quote it, leg after leg; our own curve's amounts are exact already. */
+async function confirm(
+  data: MarketData,
+  { kind, sellToken, buyToken }: PlanQuestion,
+  part: Part,
+  sources: readonly Source[],
+  head: Head,
+): Promise<Part | null> {
+  const source = sources.find(({ id }) => id === part.id)!;
+  const legs = source.legs ?? [{ source, sellToken, buyToken }];
+  const isSale = kind === 'sell';
+  // From the amount that is fixed: the input of the first leg, or the output of the last.
+  const amounts = [isSale ? part.inUnits : part.outUnits];
+  for (const leg of isSale ? legs : [...legs].reverse()) {
+    const units = amounts.at(-1)!;
+    const next = await quoted(data, kind, leg, units, head);
+    if (next === null) return null;
+    amounts.push(next);
+  }
+  const [inUnits, ...rest] = isSale ? amounts : amounts.reverse();
+  const outUnits = rest.pop();
+  return { id: part.id, inUnits: inUnits!, outUnits: outUnits!, ...(rest.length === 0 ? {} : { via: rest }) };
+}
+
+function quoted(
+  data: MarketData,
+  kind: SplitKind,
+  { source, sellToken, buyToken }: Leg,
+  units: bigint,
+  head: Head,
+): Promise<bigint | null> {
+  if (source.id === OWN) return Promise.resolve(kind === 'sell' ? source.outputFor(units) : source.inputFor(units));
+  const [inUnits, outUnits] = kind === 'sell' ? [units, 0n] : [0n, units];
+  return data.quote({ id: source.id, kind, sellToken, buyToken, inUnits, outUnits }, head);
 }
 
 function withParts(plan: RoutePlan, parts: Part[]): RoutePlan {
@@ -59,15 +88,19 @@ interface AskedPermit {
   nonce: bigint;
 }
 
-interface StoredRoute {
+const storedRouteSchema = z.object({
   /** Gas in the fee for the check of the owner's signature; absent for none. */
-  checkGas?: string;
+  checkGas: z.string().optional(),
   /** Absent where the pair trades one way only. */
-  impactBps?: number;
+  impactBps: z.number().optional(),
   /** Absent where none is asked for. */
-  permit?: { style: PermitStyle; nonce: string };
-  parts: { id: string; in: string; out: string }[];
-}
+  permit: z.object({ style: z.enum(['eip2612', 'dai']), nonce: z.string() }).optional(),
+  /** `via` of paths only. */
+  parts: z.array(z.object({ id: z.string(), in: z.string(), out: z.string(), via: z.array(z.string()).optional() })),
+});
+type StoredRoute = z.infer<typeof storedRouteSchema>;
+
+const storedRoute = (text: string): StoredRoute => storedRouteSchema.parse(JSON.parse(text));
 
 /** What a stored route says beside its parts. */
 export interface RouteNotes {
@@ -88,28 +121,34 @@ export function encodeRoute(
     ...(checkGas === 0n ? {} : { checkGas: checkGas.toString() }),
     ...(impactBps === null ? {} : { impactBps }),
     ...(permit === null ? {} : { permit: { style: permit.style, nonce: permit.nonce.toString() } }),
-    parts: parts.map(({ id, inUnits, outUnits }) => ({ id, in: inUnits.toString(), out: outUnits.toString() })),
+    parts: parts.map(({ id, inUnits, outUnits, via }) => ({
+      id,
+      in: inUnits.toString(),
+      out: outUnits.toString(),
+      ...(via === undefined ? {} : { via: via.map(String) }),
+    })),
   };
   return JSON.stringify(stored);
 }
 
 /** The gas that `encodeRoute` was told of. */
-export const checkGasIn = (text: string): bigint => BigInt((JSON.parse(text) as StoredRoute).checkGas ?? '0');
+export const checkGasIn = (text: string): bigint => BigInt(storedRoute(text).checkGas ?? '0');
 
 /** The impact that `encodeRoute` was told of; null without one. */
-export const impactIn = (text: string): number | null => (JSON.parse(text) as StoredRoute).impactBps ?? null;
+export const impactIn = (text: string): number | null => storedRoute(text).impactBps ?? null;
 
 /** The approval that `encodeRoute` was told of; null without one. */
 export function permitIn(text: string): AskedPermit | null {
-  const { permit } = JSON.parse(text) as StoredRoute;
+  const { permit } = storedRoute(text);
   return permit === undefined ? null : { style: permit.style, nonce: BigInt(permit.nonce) };
 }
 
 /** Inverse of encodeRoute. */
 export function decodeRoute(text: string): Part[] {
-  return (JSON.parse(text) as StoredRoute).parts.map((part) => ({
+  return storedRoute(text).parts.map((part) => ({
     id: part.id,
     inUnits: BigInt(part.in),
     outUnits: BigInt(part.out),
+    ...(part.via === undefined ? {} : { via: part.via.map(BigInt) }),
   }));
 }

@@ -1,12 +1,13 @@
-import { AbiCoder, Interface, ZeroAddress } from 'ethers';
+import { AbiCoder, Interface, getCreate2Address, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
-import { sqrtPriceAtTick } from '../core/swap/pool-math.js';
-import { routerKindOf, type RouterKind } from '../core/swap/router-kind.js';
+import { MAX_TICK, sqrtPriceAtTick } from '../core/swap/pool-math.js';
 import { poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
-import { callsAt, codeAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
-import type { Venue } from './venue.js';
+import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
+import { createPoolFinder, type PoolRule } from './pool-finder.js';
+import { RouterError, createRouterCheck } from './routers.js';
+import { venueKind, type Venue } from './venue.js';
 
 export interface UniswapV3Contracts {
   factory: Address;
@@ -16,7 +17,24 @@ export interface UniswapV3Contracts {
   quoter: Address;
 }
 
+const KINDS = ['SwapRouter', 'SwapRouter02'] as const;
+const FEE_TIERS_PPM = [100n, 500n, 3_000n, 10_000n];
 const FACTORY = new Interface(['function getPool(address, address, uint24) view returns (address)']);
+/** Hash of the code that creates a pool of Uniswap itself; what others made of it has another one. */
+const POOL_CODE_HASH = '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54';
+
+/** How the factory of Uniswap v3 knows its pools. */
+export const poolRule = (factory: Address): PoolRule => ({
+  factory,
+  feesPpm: FEE_TIERS_PPM,
+  question: (tokens, feePpm) => FACTORY.encodeFunctionData('getPool', [...tokens, feePpm]),
+  addressOf(tokens, feePpm) {
+    const sorted = [...tokens].sort();
+    const salt = keccak256(AbiCoder.defaultAbiCoder().encode(['address', 'address', 'uint24'], [...sorted, feePpm]));
+    return getCreate2Address(factory, salt, POOL_CODE_HASH).toLowerCase() as Address;
+  },
+});
+
 const POOL = new Interface([
   'function slot0() view returns (uint160 sqrtPriceX96, int24 tick, uint16, uint16, uint16, uint8, bool unlocked)',
   'function liquidity() view returns (uint128)',
@@ -28,7 +46,7 @@ const QUOTER = new Interface([
   'function quoteExactInputSingle((address tokenIn, address tokenOut, uint256 amountIn, uint24 fee, uint160 limit)) returns (uint256 amountOut, uint160, uint32, uint256)',
   'function quoteExactOutputSingle((address tokenIn, address tokenOut, uint256 amount, uint24 fee, uint160 limit)) returns (uint256 amountIn, uint160, uint32, uint256)',
 ]);
-const ROUTERS: Record<RouterKind, Interface> = {
+const ROUTERS: Record<(typeof KINDS)[number], Interface> = {
   SwapRouter: new Interface([
     'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountIn, uint256 amountOutMinimum, uint160 limit)) returns (uint256)',
     'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountOut, uint256 amountInMaximum, uint160 limit)) returns (uint256)',
@@ -39,61 +57,41 @@ const ROUTERS: Record<RouterKind, Interface> = {
     'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountOut, uint256 amountInMaximum, uint160 limit)) returns (uint256)',
   ]),
 };
-const PLACES = new Interface(['function factory() view returns (address)']);
+/** All that a pool can have, which counts in 128 bits. */
+const MAX_LIQUIDITY = (1n << 128n) - 1n;
 
-const FEE_TIERS_PPM = [100n, 500n, 3_000n, 10_000n];
 /** Words of the tick bitmap that are read to either side of the current one; each spans 256 tick spacings. */
 const BITMAP_REACH = 2;
 /** Ticks beyond this many, nearest first, are not read: the known depth then ends there. */
 const MAX_TICKS = 60;
 
 /** Pools of Uniswap v3, one source per fee tier, priced by their own state and quoted by QuoterV2. */
-export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): Venue {
+export function createUniswapV3(
+  eth: EthReader,
+  contracts: UniswapV3Contracts,
+  monotonicMs: () => number = () => performance.now(),
+): Venue {
   const name = 'uniswap-v3';
   const idOf = (feePpm: bigint): string => `${name}:${feePpm}`;
   const feeOf = (id: string): bigint => BigInt(id.slice(name.length + 1));
 
-  /** A contract's code does not change, so that it is read once; an address without code may get some. */
-  let known: RouterKind | null = null;
+  const finder = createPoolFinder(eth, poolRule(contracts.factory), monotonicMs);
 
-  async function routerKind(): Promise<RouterKind | null> {
-    if (known !== null) return known;
-    const code = await codeAt(eth, contracts.router);
-    if (code === '0x') return null;
-    known = routerKindOf(code);
-    if (known === null) throw new RouterError(contracts.router);
-    return known;
-  }
-
-  /** Pools that exist, by pair. One that did not exist may be created, so only what was found is kept. */
-  const pools = new Map<string, Address>();
-
-  async function poolsOf(sellToken: Address, buyToken: Address, head: Head): Promise<[bigint, Address][]> {
-    const unknown = FEE_TIERS_PPM.filter((fee) => !pools.has(`${sellToken}:${buyToken}:${fee}`));
-    const answers = await callsAt(
-      eth,
-      head,
-      unknown.map((fee) => ({
-        to: contracts.factory,
-        data: FACTORY.encodeFunctionData('getPool', [sellToken, buyToken, fee]),
-      })),
-    );
-    answers.forEach((answer, i) => {
-      const [pool] = AbiCoder.defaultAbiCoder().decode(['address'], answer) as unknown as [string];
-      if (pool !== ZeroAddress) pools.set(`${sellToken}:${buyToken}:${unknown[i]}`, pool.toLowerCase() as Address);
-    });
-    return FEE_TIERS_PPM.flatMap((fee) => {
-      const pool = pools.get(`${sellToken}:${buyToken}:${fee}`);
-      return pool === undefined ? [] : [[fee, pool] as [bigint, Address]];
-    });
-  }
+  const routerKind = createRouterCheck(eth, contracts.router, KINDS, monotonicMs);
 
   async function sources(sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
     if ((await routerKind()) === null) return [];
     const zeroForOne = sellToken < buyToken;
-    const found = await poolsOf(sellToken, buyToken, head);
+    const found = await finder.poolsOf(sellToken, buyToken, head);
     const states = await Promise.all(
-      found.map(([fee, pool]) => onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head))),
+      found.map(async ([fee, pool]) => {
+        try {
+          return await onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head));
+        } catch (error) {
+          finder.forget(pool);
+          throw error;
+        }
+      }),
     );
     return states.filter((state) => state !== null).map(poolSource);
   }
@@ -121,63 +119,17 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
     },
     async call({ id, kind, sellToken, buyToken, inUnits, outUnits }, { recipient, deadlineSec, maxIn }) {
       const router = await routerKind();
-      if (router === null) throw new RouterError(contracts.router);
+      if (router === null) throw new RouterError(contracts.router, KINDS);
       const pool = [sellToken, buyToken, feeOf(id), recipient, ...(router === 'SwapRouter' ? [deadlineSec] : [])];
       const [method, amountIn, amounts] =
         kind === 'sell'
           ? (['exactInputSingle', inUnits, [inUnits, 0n]] as const)
           : (['exactOutputSingle', maxIn, [outUnits, maxIn]] as const);
       const data = ROUTERS[router].encodeFunctionData(method, [[...pool, ...amounts, 0n]]) as Hex;
-      return { target: contracts.router, amountIn, data };
+      // Behind the selector and what names the pool, a word each.
+      return { target: contracts.router, amountIn, amountAt: 4 + 32 * pool.length, data };
     },
   };
-}
-
-/** The address of a router is that of something else. */
-export class RouterError extends Error {
-  override readonly name = 'RouterError';
-
-  constructor(router: Address) {
-    super(`${router} is neither Uniswap's SwapRouter nor its SwapRouter02`);
-  }
-}
-
-/** What stands at the addresses: the router's kind, or in words what is wrong with them. Throws what says nothing about them. */
-export async function inspectUniswapV3(
-  eth: EthReader,
-  contracts: UniswapV3Contracts,
-): Promise<{ kind: RouterKind } | { isMissing: boolean; problem: string }> {
-  const { factory, router, quoter } = contracts;
-  const named = { factory, router, quoter };
-  const codes = (await eth.batch(
-    Object.values(named).map((address) => ({ method: 'eth_getCode', params: [address, 'latest'] })),
-  )) as Hex[];
-  const empty = Object.entries(named).filter((_, i) => codes[i] === '0x');
-  if (empty.length > 0) {
-    const problem = empty.map(([name, address]) => `the chain has no ${name} at ${address}`).join(', ');
-    return { isMissing: true, problem };
-  }
-  const kind = routerKindOf(codes[1] ?? '0x');
-  if (kind === null) return { isMissing: false, problem: new RouterError(router).message };
-  for (const [name, address] of Object.entries({ router, quoter })) {
-    const said = await factoryOf(eth, address);
-    if (said === factory) continue;
-    const problem = `the ${name} ${address} belongs to ${said === null ? 'no factory' : `factory ${said}`}, not to ${factory}`;
-    return { isMissing: false, problem };
-  }
-  return { kind };
-}
-
-/** Null for a contract that does not name one. */
-async function factoryOf(eth: EthReader, address: Address): Promise<Address | null> {
-  try {
-    const call = { to: address, data: PLACES.encodeFunctionData('factory') };
-    const answer = (await eth.call('eth_call', [call, 'latest'])) as Hex;
-    return /^0x0{24}[0-9a-f]{40}$/i.test(answer) ? `0x${answer.slice(26).toLowerCase()}` : null;
-  } catch (error) {
-    if (isFailedCall(error)) return null;
-    throw error;
-  }
 }
 
 /** Null for a pool that was never initialised or has nothing to give. */
@@ -200,6 +152,11 @@ async function readPool(
   const liquidity = BigInt(liquidityData ?? '0x0');
   const spacing = toSafeInt(BigInt(spacingData ?? '0x1'));
   const tick = toSafeInt(currentTick);
+  // A price that fell to the boundary of a tick is still that of the tick below.
+  if (tick === MAX_TICK || sqrtPrice < sqrtPriceAtTick(tick) || sqrtPrice > sqrtPriceAtTick(tick + 1))
+    throw new RangeError(`a pool's square-root price of ${sqrtPrice} is none of tick ${tick}`);
+  if (liquidity > MAX_LIQUIDITY) throw new RangeError(`no pool has a liquidity of ${liquidity}`);
+  if (spacing < 1 || spacing > MAX_TICK) throw new RangeError(`no pool has a tick spacing of ${spacing}`);
   const ticks = await readTicks(eth, at, { tick, spacing, zeroForOne }, head);
   const ranges = rangesOf(liquidity, ticks, zeroForOne);
   return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges };
@@ -250,6 +207,22 @@ function rangesOf(first: bigint, ticks: readonly InitializedTick[], zeroForOne: 
   return ticks.map(({ tick, net }) => {
     const range = { liquidity, endSqrtPrice: sqrtPriceAtTick(tick) };
     liquidity += zeroForOne ? -net : net;
+    if (liquidity < 0n || liquidity > MAX_LIQUIDITY) throw new RangeError(`no pool has a liquidity of ${liquidity}`);
     return range;
   });
 }
+
+export const uniswapV3 = venueKind({
+  name: 'uniswap-v3',
+  title: 'Uniswap v3',
+  setting: 'UNISWAP_V3',
+  manifest: 'uniswapV3',
+  contracts: {
+    factory: '',
+    router: 'SwapRouter02 or SwapRouter, which its code tells; the settler must have it as a target',
+    quoter: 'QuoterV2',
+  },
+  routers: KINDS,
+  ofFactory: ['router', 'quoter'],
+  create: createUniswapV3,
+});

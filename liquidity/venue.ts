@@ -1,10 +1,11 @@
 import type { Source } from '../core/swap/source.js';
 import type { SplitKind } from '../core/swap/split.js';
 import type { Address, Hex } from '../core/types.js';
-import type { Head } from './eth.js';
+import type { RouterKind } from '../core/swap/router-kind.js';
+import type { EthReader, Head } from './eth.js';
 
 /** A swap at a venue: exactly `inUnits` are sold (kind sell), or exactly `outUnits` bought (kind buy). */
-interface VenueTrade {
+export interface VenueTrade {
   /** Of the source that the venue named. */
   id: string;
   kind: SplitKind;
@@ -14,14 +15,16 @@ interface VenueTrade {
   outUnits: bigint;
 }
 
-/** A call of an external contract that takes up to `amountIn` of the sell token from the caller. */
+/** A call of a contract that takes up to `amountIn` of the sell token from the caller. */
 interface VenueCall {
   target: Address;
   amountIn: bigint;
+  /** Where in `data` a sale names what it sells, in bytes: on a path the settler writes there what the leg before has brought. */
+  amountAt: number;
   data: Hex;
 }
 
-/** External liquidity. To add one: implement this, name it in the configuration, and let the settler call its target. */
+/** External liquidity. */
 export interface Venue {
   /** Begins the ids of its sources. */
   readonly name: string;
@@ -37,3 +40,44 @@ export interface Venue {
    */
   call(trade: VenueTrade, terms: { recipient: Address; deadlineSec: number; maxIn: bigint }): Promise<VenueCall>;
 }
+
+/**
+ * A kind of venue: one file that exports it, and a place in the list of `venues.ts`. Settings, the manifest, presets of chains, the checks at start and the
+ * owner's configuration follow from what it says.
+ */
+export interface VenueKind<
+  Name extends string = string,
+  Setting extends string = string,
+  Manifest extends string = string,
+  Contract extends string = string,
+> {
+  /** Begins the ids of its sources. */
+  readonly name: Name;
+  /** For people. */
+  readonly title: string;
+  /** Begins the names of its settings: `UNISWAP_V3` of `UNISWAP_V3_ROUTER`. */
+  readonly setting: Setting;
+  /** Begins the names of its contracts in the manifest and the record: `uniswapV3` of `uniswapV3Router`. */
+  readonly manifest: Manifest;
+  /** Its contracts, all of which it needs, with what there is to say of their settings. `router` is what the settler calls. */
+  readonly contracts: Readonly<Record<Contract | 'factory' | 'router', string>>;
+  /** What its router may be. */
+  readonly routers: readonly RouterKind[];
+  /** Those of its contracts that name their factory, which must be the one that is named beside them. */
+  readonly ofFactory: readonly NoInfer<Contract | 'router'>[];
+  create(
+    eth: EthReader,
+    contracts: Readonly<Record<Contract, Address>> & { readonly factory: Address; readonly router: Address },
+    monotonicMs?: () => number,
+  ): Venue;
+}
+
+/** The kind as it is, with its names as types. */
+export const venueKind = <
+  const Name extends string,
+  const Setting extends string,
+  const Manifest extends string,
+  const Contract extends string,
+>(
+  kind: VenueKind<Name, Setting, Manifest, Contract>,
+): VenueKind<Name, Setting, Manifest, Contract> => kind;

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { bundleWeb } from './build-web.mjs';
+import { bundleDocs, bundleWeb } from './build-web.mjs';
 import { projectRoot, say } from './console.mjs';
 
 const OUTPUT = join(projectRoot, 'dist');
@@ -20,7 +20,7 @@ const PROGRAMS = {
   'deploy/main': 'deploy/main.ts',
   'deploy/chain': 'deploy/sandbox/chain-main.ts',
 };
-/** What decides what becomes of the sources. */
+/** Files that determine the build besides the sources. */
 const RECIPE = [
   'package.json',
   'package-lock.json',
@@ -45,9 +45,9 @@ export async function ensureBuilt({ force = false } = {}) {
   if (!force && isCurrent()) return;
   const startedMs = Date.now();
   const { files, inputs } = await bundleAll();
-  // Half a build, or one that another process writes over meanwhile, never counts as one.
+  // Without the stamp a partial build, or one that another process is overwriting, does not count.
   rmSync(STAMP, { force: true });
-  // What is imported comes before what imports it, and the stamp last, so that nobody starts half a build.
+  // Imported files are written before their importers, and the stamp last, so that no process starts from a partial build.
   const rank = ({ path }) => (OLD_ONES_STAY.some((folder) => path.startsWith(join(OUTPUT, folder))) ? 0 : 1);
   for (const { path, contents } of files.sort((a, b) => rank(a) - rank(b))) replaceFile(path, contents);
   removeOldChunks(new Set(files.map(({ path }) => path)));
@@ -87,11 +87,11 @@ function hashOf(contents) {
   return createHash('sha256').update(contents).digest('base64');
 }
 
-/** Both bundles, and what each file said that they were made of. Throws when files go on changing meanwhile. */
+/** All bundles, and what each file said that they were made of. Throws when files go on changing meanwhile. */
 async function bundleAll() {
   for (let i = 0; i < MAX_BUILDS; i++) {
     const startedMs = Date.now();
-    const builds = await Promise.all([bundle(), bundleWeb(OUTPUT)]);
+    const builds = await Promise.all([bundle(), bundleWeb(OUTPUT), bundleDocs(OUTPUT)]);
     const sources = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
     // Packages are what the lock file says.
     const names = [...RECIPE, ...sources.filter((file) => !file.includes('node_modules/'))];
@@ -152,7 +152,7 @@ export function placeOfSource(rootFrom) {
   };
 }
 
-/** Whoever reads the file meanwhile gets the old one or the new one. */
+/** Atomic: a concurrent reader gets the old file or the new one. */
 function replaceFile(path, contents) {
   mkdirSync(dirname(path), { recursive: true });
   const written = `${path}.${process.pid}`;

@@ -9,7 +9,7 @@ import { runOrExit } from './process.mjs';
 const stampPath = join(projectRoot, 'artifacts', '.curvebook-inputs');
 
 /**
- * Leaves artifacts/ and typechain-types/ in line with contracts/, hardhat.config.ts and the locked compiler.
+ * Leaves artifacts/ and typechain-types/ in line with contracts/, hardhat.config.ts, the locked compiler, and the locked packages that contracts import.
  * @param {{ force?: boolean }} [options] force: ask Hardhat even when no input changed
  * @returns {Promise<void>}
  */
@@ -24,14 +24,33 @@ export async function ensureCompiled({ force = false } = {}) {
 
 function inputsHash() {
   const hash = createHash('sha256');
-  const files = ['hardhat.config.ts', 'package-lock.json', ...sources('contracts')];
-  for (const file of files)
-    hash
-      .update(file)
-      .update('\0')
-      .update(readFileSync(join(projectRoot, file)))
-      .update('\0');
+  const add = (name, contents) => hash.update(name).update('\0').update(contents).update('\0');
+  const files = ['hardhat.config.ts', ...sources('contracts')].map((name) => ({
+    name,
+    text: readFileSync(join(projectRoot, name), 'utf8'),
+  }));
+  for (const { name, text } of files) add(name, text);
+  for (const [name, locked] of lockedPackages(files.map(({ text }) => text))) add(name, locked);
   return hash.digest('hex');
+}
+
+/** What compiles contracts. */
+const COMPILERS = /^node_modules\/(hardhat|solc|typechain|@nomicfoundation\/.+|@typechain\/.+)$/;
+/** The package of an import that is no path. */
+const IMPORTED = /from\s+["']((?:@[^/"']+\/)?[^./"'@][^/"']*)\//g;
+
+/**
+ * The packages that decide what becomes of the contracts, each with the hash of its contents: what compiles them, and what they import.
+ * @param {string[]} texts @returns {[string, string][]}
+ */
+function lockedPackages(texts) {
+  const imported = new Set(
+    texts.flatMap((text) => [...text.matchAll(IMPORTED)].map(([, name]) => `node_modules/${name}`)),
+  );
+  const { packages } = JSON.parse(readFileSync(join(projectRoot, 'package-lock.json'), 'utf8'));
+  return Object.entries(packages)
+    .filter(([name]) => COMPILERS.test(name) || imported.has(name))
+    .map(([name, { version, integrity }]) => [name, `${version} ${integrity}`]);
 }
 
 function sources(folder) {

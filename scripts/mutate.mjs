@@ -33,6 +33,7 @@ const CLAIMS = suite('unit/CustodianClaims.t.sol:CustodianClaimsTest');
 const ENTRYPOINT = suite('unit/Entrypoint.t.sol:EntrypointTest');
 const SETTLER = suite('unit/OrderSettler.t.sol:OrderSettlerTest');
 const ROUTES = suite('unit/OrderSettlerRoutes.t.sol:OrderSettlerRoutesTest');
+const HOPS = suite('unit/OrderSettlerHops.t.sol:OrderSettlerHopsTest');
 const SETTLER_PERMITS = suite('unit/OrderSettlerPermits.t.sol:OrderSettlerPermitsTest');
 const PROXIES = suite('unit/Proxies.t.sol:ProxiesTest');
 const REENTRANCY = suite('property/Reentrancy.t.sol:ReentrancyTest');
@@ -79,7 +80,7 @@ const TARGETS = [
   {
     file: 'contracts/OrderSettler.sol',
     share: 25,
-    steps: [{ contracts: ['contracts/OrderSettler.sol'], suites: [SETTLER, ROUTES, SETTLER_PERMITS] }],
+    steps: [{ contracts: ['contracts/OrderSettler.sol'], suites: [SETTLER, ROUTES, HOPS, SETTLER_PERMITS] }],
   },
   {
     file: 'contracts/Entrypoint.sol',

@@ -67,9 +67,10 @@ async function runGroup(name, [program, ...args], { env = {}, echo = false } = {
 
 const seconds = (ms) => Math.round(ms / 1_000);
 
-/** Checks types; counts only when it fails. @returns {Promise<Totals>} */
+/** Checks types, by the native compiler, and in a deep run by the one that it follows; counts only when it fails. @returns {Promise<Totals>} */
 async function checkTypes() {
-  const check = (name, folder) => runGroup(name, ['typescript/bin/tsc', '--noEmit', '-p', folder]);
+  const compiler = deep ? 'typescript/bin/tsc' : '@typescript/native-preview/bin/tsgo';
+  const check = (name, folder) => runGroup(name, [compiler, '--noEmit', '-p', folder]);
   const checked = await check('types', projectRoot);
   const { code, output, told } = checked.code === 0 ? await check('types of web/', join(projectRoot, 'web')) : checked;
   say(`types: ${code === 0 ? 'ok' : 'FAILED'}, ${told}`);
@@ -211,18 +212,30 @@ async function runGroups() {
   const { folder, remove } = await transpile();
   const js = (file) => join(folder, file.replace(/ts$/, 'js'));
   const common = [...MOCHA_OPTIONS, '--require', js('test/support/every-answer.ts'), ...limits];
-  const inFolder = { ...env, TRANSPILED: folder };
+  // Test files find it there: they share what one run needs once.
+  process.env.TRANSPILED = folder;
   const leftOut = isSqlite ? postgresFiles() : [];
   if (leftOut.length > 0) say(`left out, they need PostgreSQL: ${leftOut.join(', ')}`);
   const groups = testGroups({ quick, leftOut }).map(
-    (files) => () => runTypeScriptTests(nameOf(files), [...common, ...files.map(js)], inFolder, lanes === 1),
+    (files) => () => runTypeScriptTests(nameOf(files), [...common, ...files.map(js)], env, lanes === 1),
   );
   // The one that takes longest first: what is left for the end should be small.
   const others = [() => (deep ? runSolidityTests('deep', 'deep') : runSolidityTests('full', 'most')), checkTypes];
   try {
     return await inLanes([...(quick ? [] : others), ...groups], lanes);
   } finally {
+    if (!isSqlite) await dropSpareSchemas(js);
     remove();
+  }
+}
+
+/** Removes what test files left to each other on the PostgreSQL server. @param {(file: string) => string} js */
+async function dropSpareSchemas(js) {
+  try {
+    const spares = await import(pathToFileURL(js('test/support/databases/spare-schemas.ts')).href);
+    await spares.dropSpareSchemas(process.env.DATABASE_URL);
+  } catch (error) {
+    say(`spare schemas stay on the PostgreSQL server: ${error.message}`);
   }
 }
 

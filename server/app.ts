@@ -6,9 +6,12 @@ import { stringify } from '../core/json.js';
 import { ApiError, notFound } from './errors.js';
 import { fixedRoutes } from './fixed-routes.js';
 
-/** Where exchange clients talk: they parse the body of a 4xx as text only, a JSON object there breaks some of them. */
+/** Paths of exchange clients: they parse the body of a 4xx as text only; a JSON object there breaks some of them. */
 const PLAIN_TEXT_PATH = /^\/(?:exchange|info)(?:\/|$)/i;
-/** Where errors are JSON, also on paths that nobody serves; anywhere else it may be one of those clients that has a path wrong. */
+/**
+ * Paths below which errors are JSON, also for unknown ones. Any other unknown path gets plain text, since it may come from an exchange
+ * client with a wrong path.
+ */
 const JSON_PATH = /^\/(?:v0|api\/v1)(?:\/|$)/i;
 
 /** Response headers that browser code may read from another origin. */
@@ -29,9 +32,9 @@ interface AppOptions {
   logger: AppLogger;
   /** Takes the client address from the end of X-Forwarded-For, where a proxy in front wrote it. Default: no. */
   trustProxy?: boolean;
-  /** Sees every request with its final status. */
+  /** Called for every request, with its final status. */
   observe?: Koa.Middleware;
-  /** Runs before a request is refused that no route takes. */
+  /** Runs before a request without a matching route is refused. */
   unmatched?: Koa.Middleware;
 }
 
@@ -76,7 +79,10 @@ function logRequests(logger: AppLogger): Koa.Middleware {
   };
 }
 
-/** Lets browser code of any origin read every answer, and asks the library about preflights only: it writes more than the rest needs. */
+/**
+ * Lets browser code of any origin read every answer. Only preflights go through the library, which sets headers that other requests do not
+ * need.
+ */
 function anyOrigin(): Koa.Middleware {
   const preflight = cors();
   const exposed = EXPOSED_HEADERS.join(',');
@@ -88,10 +94,7 @@ function anyOrigin(): Koa.Middleware {
   };
 }
 
-/**
- * Writes plain values as JSON, and turns whatever a handler throws into an answer; nothing of an unexpected error leaves the process
- * but its log line.
- */
+/** Writes plain values as JSON, and turns any thrown error into an answer; details of an unexpected error go to the log only. */
 function answers(logger: AppLogger): Koa.Middleware {
   return async (ctx, next) => {
     try {

@@ -2,21 +2,21 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import Router from '@koa/router';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import { notFound } from './errors.js';
 import { notModified, tagOf } from './rendered.js';
 
-/** Where `npm run build` leaves the console. */
+/** Output folder of `npm run build` for the console. */
 const BUILT = fileURLToPath(new URL('../dist/web/', import.meta.url));
 
-/** Paths of its pages: the page itself knows what to show at each. */
+/** Paths of its pages; the same HTML is served at each, and its script routes by path. */
 const PAGES = ['/', '/market', '/market/:pair', '/swap', '/maker', '/operator', '/fills/:pair/:seq'];
 
-const TYPES: Readonly<Record<string, string>> = { js: 'text/javascript', css: 'text/css' };
+const TYPES: Readonly<Record<string, string>> = { js: 'text/javascript', css: 'text/css', json: 'application/json' };
 
 /**
- * Only what this server sends may run or be shown, no page of others may frame it, and it talks to nobody but this server and the chain's endpoint
- * that GET /v0/deployment names, if it names one. Pictures may also come with the page itself.
+ * Content security policy: scripts and styles come from this server only, no other site may frame the page, and it connects only to this
+ * server and to the chain's endpoint that GET /v0/deployment names, if any. Images may also be data URLs.
  */
 function policyOf(rpcUrl: string | null): string {
   return [
@@ -31,7 +31,7 @@ function policyOf(rpcUrl: string | null): string {
   ].join('; ');
 }
 
-/** Of a URL only what says who is talked to; a path may hold a key, and nothing but http and https is talked. */
+/** Only the origin of a URL, since its path may hold a key; null for other schemes than http and https. */
 function originOf(url: string | null): string {
   if (url === null || !URL.canParse(url)) return '';
   const { origin, protocol } = new URL(url);
@@ -45,8 +45,9 @@ interface ConsoleOptions {
 }
 
 /**
- * GET / and the other pages of the console, and what they load from /assets. Read once; without a build there are no such pages, and null is
- * returned. Files in /assets are named by their contents, so that they never change; the page is asked for each time. `limit` counts requests.
+ * GET / and the other pages of the console, GET /docs and the pages below it, and what they load from /assets. Read once; without a build
+ * there are no such pages, and null is returned. Files in /assets are named by their contents, so they may be cached for ever; pages must
+ * be revalidated. `limit` counts requests.
  */
 export function consoleRoutes(
   limit: Middleware,
@@ -55,17 +56,18 @@ export function consoleRoutes(
   const built = readBuilt(folder);
   if (built === null) return null;
   const router = new Router();
+  const page = pageOf(built.page);
   const policy = policyOf(rpcUrl);
-  const tag = `"${tagOf(built.page)}"`;
-  for (const path of PAGES) {
+  for (const path of PAGES) router.get(path, limit, (ctx) => sendPage(ctx, page, policy));
+  // Paths are case-sensitive, because codes of errors are.
+  const docs = new Map(Object.entries(built.docs).map(([path, html]) => [path, pageOf(html)]));
+  const unknown = docs.get('404');
+  for (const path of ['/docs', '/docs/{*rest}']) {
     router.get(path, limit, (ctx) => {
-      ctx.set('Content-Security-Policy', policy);
-      ctx.set('X-Content-Type-Options', 'nosniff');
-      ctx.set('Referrer-Policy', 'no-referrer');
-      ctx.set('Cache-Control', 'no-cache');
-      if (notModified(ctx, tag)) return;
-      ctx.type = 'text/html';
-      ctx.body = built.page;
+      const found = docs.get(ctx.path.length > 1 && ctx.path.endsWith('/') ? ctx.path.slice(0, -1) : ctx.path);
+      const shown = found ?? unknown;
+      if (shown === undefined) throw notFound('No such page');
+      sendPage(ctx, shown, policyOf(null), found === undefined ? 404 : 200);
     });
   }
   router.get('/assets/:name', limit, (ctx) => {
@@ -80,8 +82,28 @@ export function consoleRoutes(
   return router;
 }
 
+interface Page {
+  html: string;
+  tag: string;
+}
+
+const pageOf = (html: string): Page => ({ html, tag: `"${tagOf(html)}"` });
+
+function sendPage(ctx: Context, { html, tag }: Page, policy: string, status: 200 | 404 = 200): void {
+  ctx.set('Content-Security-Policy', policy);
+  ctx.set('X-Content-Type-Options', 'nosniff');
+  ctx.set('Referrer-Policy', 'no-referrer');
+  ctx.set('Cache-Control', 'no-cache');
+  if (status === 200 && notModified(ctx, tag)) return;
+  ctx.status = status;
+  ctx.type = 'text/html';
+  ctx.body = html;
+}
+
 interface Built {
   page: string;
+  /** Pages of the docs by their paths; the one of `404` stands for all others. */
+  docs: Readonly<Record<string, string>>;
   assets: ReadonlyMap<string, { type: string; body: Buffer }>;
 }
 
@@ -92,7 +114,8 @@ function readBuilt(folder: string): Built | null {
     const assets = names.map(
       (name) => [name, { type: TYPES[ending(name)] ?? '', body: readFileSync(join(folder, 'assets', name)) }] as const,
     );
-    return { page, assets: new Map(assets) };
+    const docs = JSON.parse(readFileSync(join(folder, 'docs.json'), 'utf8')) as Record<string, string>;
+    return { page, docs, assets: new Map(assets) };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;

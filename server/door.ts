@@ -9,16 +9,16 @@ import { closeServer, listenOn, type Listening } from './listen.js';
 import { probeRoutes } from './ops/probes.js';
 import { clientAddress, networkOf } from './rate-limit.js';
 
-/** How long a request waits for the next application before it is refused: as long as most clients wait themselves. */
+/** How long a request waits for the next application before it is refused: about as long as most clients wait. */
 const HOLD_MS = 10_000;
-/** How many requests may wait: what more there are is refused at once. */
+/** How many requests may wait; further ones are refused at once. */
 const MAX_HELD = 1_000;
-/** How many of them may be of one address, so that nobody takes the others' room. */
+/** How many of them may come from one address, so that no client can use up all places. */
 const MAX_HELD_PER_ADDRESS = 100;
-/** How long an application that goes waits for its requests in flight before it cuts them off. */
+/** How long an application that leaves waits for its requests in flight before it cuts them off. */
 const LEAVE_GRACE_MS = 3_000;
 const RETRY_AFTER_SEC = '1';
-/** Whoever asks for these wants to know now. */
+/** Probes are answered at once and never wait. */
 const PROBE = /^\/(?:live|ready|active)\/?(?:\?|$)/;
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -30,20 +30,20 @@ export interface Answering {
   port: number;
   /** Emits `upgrade` as an HTTP server does. */
   upgrades: EventEmitter;
-  /** Takes no new request, which wait from now on for the next application; those in flight end within a grace period. */
+  /** Takes no new request: new ones wait for the next application. Requests in flight end within a grace period. */
   leave(): Promise<void>;
 }
 
-/** An address that outlives the applications behind it: one goes and the next comes, and no connection is refused meanwhile. */
+/** A listening address that stays open while one application replaces another, so that no connection is refused in between. */
 export interface Door {
-  /** Takes the address before there is an application: probes are told that the process lives. Rejects as `answer` does. */
+  /** Takes the address before there is an application; liveness probes then succeed. Rejects as `answer` does. */
   open(): Promise<void>;
   /**
    * Hands requests to this application from now on. The first one takes the address, and the address stays taken until `close`. Rejects
-   * with `ListenError`; then another try is one more.
+   * with `ListenError`; it may then be called again.
    */
   answer(app: Koa): Promise<Answering>;
-  /** Gives the address up; requests that wait are refused with 503. */
+  /** Closes the address; requests that wait are refused with 503. */
   close(): Promise<void>;
 }
 
@@ -51,10 +51,10 @@ interface DoorOptions {
   /** 0 takes any free port, and keeps it. */
   port: number;
   host: string;
-  /** Named when somebody else has the port. */
+  /** Setting that is named in the error when another program has the port. */
   portSetting?: string;
   logger: AppLogger;
-  /** Counts clients by what a proxy in front wrote to the end of X-Forwarded-For. Default: no. */
+  /** Takes client addresses from the end of X-Forwarded-For, where a proxy in front writes them. Default: no. */
   trustProxy?: boolean;
   holdMs?: number;
 }
@@ -65,7 +65,7 @@ interface Application {
   inFlight: Set<ServerResponse>;
 }
 
-/** A door that nobody answers at yet: it takes no address before it is opened or the first application comes. */
+/** Creates a door without an application: it takes no address before it is opened or the first application comes. */
 export function createDoor(options: DoorOptions): Door {
   const { port, host, portSetting = 'PORT', logger, trustProxy = false, holdMs = HOLD_MS } = options;
   let listening: Promise<Listening> | null = null;
@@ -77,7 +77,7 @@ export function createDoor(options: DoorOptions): Door {
   arrivals.setMaxListeners(0);
   const nobody = nobodyAnswers(logger).callback();
 
-  /** The application that answers, now or in a while; null when none comes in time, or the client goes first. */
+  /** Waits for an application; null when none comes in time, or the client disconnects first. */
   async function next(request: IncomingMessage): Promise<Application | null> {
     if (current !== null || isClosed || held >= MAX_HELD) return current;
     const network = networkOf(clientAddress(request, trustProxy));
@@ -108,7 +108,7 @@ export function createDoor(options: DoorOptions): Door {
 
   async function onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const app = current ?? (PROBE.test(request.url ?? '') ? null : await next(request));
-    // A client that has gone meanwhile wants nothing any more, least of all an order.
+    // Nothing is executed for a client that has disconnected; above all no order is placed.
     if (response.destroyed) return;
     if (app === null) {
       if (isClosed) response.setHeader('Connection', 'close');
@@ -150,7 +150,7 @@ export function createDoor(options: DoorOptions): Door {
   function take(app: Koa): Application {
     const taken: Application = { handle: app.callback(), upgrades: new EventEmitter(), inFlight: new Set() };
     current = taken;
-    // Those who wait are served in the next turn, when a WebSocket server has had its chance to listen.
+    // Waiting requests are served in the next turn of the event loop, after a WebSocket server could attach its listener.
     setImmediate(() => arrivals.emit('change'));
     return taken;
   }
@@ -191,7 +191,7 @@ async function untilIdle(inFlight: ReadonlySet<ServerResponse>): Promise<void> {
   clearTimeout(cutOff);
 }
 
-/** What is said while no application answers: the process lives and serves nothing. */
+/** Answers while there is no application: the process is alive and serves nothing. */
 function nobodyAnswers(logger: AppLogger): Koa {
   const probes = probeRoutes({
     failure: () => null,

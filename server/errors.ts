@@ -4,7 +4,7 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
-    /** What it was, for the log, where the caller is told less. */
+    /** The underlying error, for the log only. */
     cause?: unknown,
   ) {
     super(message, { cause });
@@ -18,5 +18,5 @@ export const badRequest = (message: string): ApiError => new ApiError(400, 'BAD_
 /** 404: nothing by that name is served here. */
 export const notFound = (message: string): ApiError => new ApiError(404, 'NOT_FOUND', message);
 
-/** 503: what is asked for does not exist yet; asking later helps. */
+/** 503: the requested thing does not exist yet; a later request may succeed. */
 export const notReady = (message: string): ApiError => new ApiError(503, 'NOT_READY', message);

@@ -20,10 +20,10 @@ const PLAIN_PATH = /^[\w/-]+$/;
 const PATTERN_PATH = /^(\/:?[\w-]+)+$/;
 
 /**
- * Serves the routes of these routers by one look-up, as the routers themselves would: of several the first one answers, after what it
- * runs before its routes. A router tries one expression after the other for every request that passes it. Paths with parameters
- * are looked up only as far as all routers up to theirs have plain paths. Everything else goes on to `next`: a path that several
- * patterns take, one with escapes, the same paths in another letter case or with a slash at the end among it.
+ * Serves the routes of these routers by one look-up, because a router tests one regular expression after the other for every request. The
+ * result is that of the routers: the first router with a matching route answers, after its own middleware. Paths with parameters are looked
+ * up only if all routers up to theirs have plain paths. Everything else goes on to `next`, among it a path that several patterns match,
+ * paths with escapes, in another letter case, or with a slash at the end.
  */
 export function fixedRoutes(routers: readonly Router[]): Middleware {
   const byPath = fixedPaths(routers);
@@ -59,7 +59,7 @@ function serve(
 ): Promise<unknown> {
   const routed = ctx as typeof ctx & { params: typeof params; _matchedRoute: string };
   routed.params = params;
-  // Where the routers leave it, for whoever counts requests by route.
+  // Set as the routers do, for metrics by route.
   routed._matchedRoute = path;
   return run(handlers, 0, ctx as Parameters<RouterMiddleware>[0], next);
 }
@@ -99,7 +99,7 @@ function patternsOf(routers: readonly Router[]): Map<string, Map<number, Pattern
   return byMethod;
 }
 
-/** What the first router that takes the request runs for it; null when there is none, or when a parameter is read on the way. */
+/** Handlers of the first router that matches the request; null when there is none, or when a route with a parameter comes first. */
 function handlersOf(routers: readonly Router[], path: string, method: string): RouterMiddleware[] | null {
   for (const router of routers) {
     const { route, pathAndMethod } = router.match(path, method);
@@ -110,7 +110,9 @@ function handlersOf(routers: readonly Router[], path: string, method: string): R
   return null;
 }
 
-/** As Koa runs middleware: what one throws at once is a rejection, too. It is no async function, which would cost a turn per handler. */
+/**
+ * Runs handlers as Koa does: a synchronous throw becomes a rejection. Not an async function, which would cost a microtask turn per handler.
+ */
 function run(
   handlers: readonly RouterMiddleware[],
   at: number,

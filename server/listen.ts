@@ -3,8 +3,8 @@ import type { RequestListener, Server } from 'node:http';
 import type Koa from 'koa';
 
 /**
- * How long an idle connection stays open: longer than balancers and clients keep theirs, usually 60 s. Whoever reuses a connection just as the
- * server gives it up sees a reset.
+ * How long an idle connection stays open: longer than load balancers and clients keep theirs, usually 60 s, because a client that reuses a
+ * connection just as the server closes it sees a reset.
  */
 const KEEP_ALIVE_MS = 65_000;
 
@@ -34,8 +34,8 @@ export interface Listening {
 }
 
 /**
- * Serves the application. `port` 0 takes any free port. Rejects with `ListenError`, whose message names the setting to change when
- * somebody else has the port.
+ * Serves the application. `port` 0 takes any free port. Rejects with `ListenError`, whose message names the setting to change when another
+ * program has the port.
  */
 export async function listen(app: Koa, port: number, host: string, portSetting = 'PORT'): Promise<Listening> {
   const handle = app.callback();

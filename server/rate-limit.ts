@@ -25,7 +25,7 @@ export function rateLimit({ name, requests, windowSec }: RateLimit, nowMs: () =>
     try {
       state = await limiter.consume(networkOf(ctx.ip));
     } catch (refusal) {
-      // The library rejects with the same kind of value that it resolves with; anything else is a fault.
+      // For a spent limit the library rejects with the type that it otherwise resolves with; anything else is an error.
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
       state = refusal;
       isAllowed = false;
@@ -42,8 +42,8 @@ export function rateLimit({ name, requests, windowSec }: RateLimit, nowMs: () =>
 }
 
 /**
- * Address of the client of a request. Behind a proxy it is the last one of X-Forwarded-For, which the proxy itself wrote: those in front
- * of it are whatever the client claims, and would let it choose by which address it is counted.
+ * Address of the client of a request. Behind a proxy it is the last one of X-Forwarded-For, which the proxy itself wrote. Earlier ones come
+ * from the client, which could then choose the address that it is counted by.
  */
 export function clientAddress(request: Pick<IncomingMessage, 'headers' | 'socket'>, trustProxy: boolean): string {
   const forwarded = trustProxy ? request.headers['x-forwarded-for'] : undefined;
@@ -54,8 +54,8 @@ export function clientAddress(request: Pick<IncomingMessage, 'headers' | 'socket
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /**
- * What an address is counted by: an IPv4 address by itself, also when it is written as an IPv6 one, and an IPv6 address by the first 64 bits,
- * because one client has all the rest.
+ * The key that an address is counted by: an IPv4 address itself, also when written as IPv6; of an IPv6 address the first 64 bits, because
+ * one client usually has all addresses below them.
  */
 export function networkOf(address: string): string {
   const mapped = MAPPED_IPV4.exec(address)?.[1];
@@ -74,7 +74,7 @@ export function networkOf(address: string): string {
     .join(':')}::/64`;
 }
 
-/** Middleware that counts requests per client address. Health has a window of its own, so that no load on the rest hides it. */
+/** Middleware that counts requests per client address. Health has a window of its own, so that load on other routes can't block it. */
 export interface ReadLimits {
   read: Middleware;
   health: Middleware;

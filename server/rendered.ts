@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import { stringify } from '../core/json.js';
 import { createHash } from 'node:crypto';
 
-/** Node writes a short text together with the head, in one system call; bytes take a second one, and are cheaper only when they are many. */
+/** Node writes a short text together with the headers in one system call; bytes take a second call, and are faster only for long bodies. */
 const TEXT_MAX_BYTES = 16_384;
 
 /** An answer as bytes, made once and sent as often as it is asked for. */
@@ -20,8 +20,8 @@ export function render(value: unknown): Rendered {
 }
 
 /**
- * Answers 304 without a body to a client that names the tag, else 200 with the bytes. A cache may keep the answer and has to ask each
- * time: whatever is sent is true when it is sent. `body` is only called when it is needed.
+ * Answers 304 without a body to a client that names the tag, else 200 with the bytes. A cache may keep the answer but must revalidate it
+ * each time. `body` is only called when it is needed.
  */
 export function sendTagged(ctx: Context, etag: string, body: () => Buffer | string): void {
   ctx.set('Cache-Control', 'no-cache');
@@ -33,7 +33,7 @@ export function sendTagged(ctx: Context, etag: string, body: () => Buffer | stri
 /** The same for an answer that is rendered already. */
 export const sendRendered = (ctx: Context, { body, etag }: Rendered): void => sendTagged(ctx, etag, () => body);
 
-/** Text with something behind it, as text or bytes, whichever is written faster. */
+/** First part of an answer, as text or bytes, whichever is written faster. */
 export interface Stem {
   text: string;
   /** Null for a short text. */
@@ -47,7 +47,7 @@ export function stemOf(text: string): Stem {
   return { text, bytes: bytes.length > TEXT_MAX_BYTES ? bytes : null, tag: tagOf(bytes) };
 }
 
-/** The stem and what follows it this time. */
+/** The stem with its tail. */
 export const withTail = ({ text, bytes }: Stem, tail: string): Buffer | string =>
   bytes === null ? text + tail : Buffer.concat([bytes, Buffer.from(tail)]);
 
@@ -58,8 +58,8 @@ export function tagOf(bytes: Uint8Array | string): string {
 
 /**
  * Sets the tag, and answers 304 when the client has it; true then. Tags are compared weakly (RFC 9110, 13.1.2) and must hold no comma.
- * Koa's `fresh` is not asked: it never answers 304 to `Cache-Control: no-cache`, which fetch adds to each request that names a tag, and
- * which only asks caches to have their copy validated.
+ * Koa's `fresh` is not used: it never allows 304 for `Cache-Control: no-cache`, which fetch adds to each request with a tag, and which only
+ * asks caches to revalidate.
  */
 export function notModified(ctx: Context, etag: string): boolean {
   ctx.set('ETag', etag);
@@ -74,16 +74,16 @@ function names(known: string, etag: string): boolean {
   return known.trim() === '*' || known.split(',').some((tag) => opaque(tag) === opaque(etag));
 }
 
-/** A value that was made for a name and serves for as long as the name is the same. */
+/** A cached value with a key; it is valid as long as the key is the same. */
 export interface Remembered<T> {
   /**
-   * The value of this name, made at most once however many ask at the same time. `make` must read what is newer than the name or as new,
-   * so that a value is never older than its name says. What fails is made anew for the next who asks.
+   * The value for this key, made at most once for concurrent calls. `make` must read a state at least as new as the key, so that a value is
+   * never older than its key. A failure is not cached.
    */
   get(name: string, make: () => Promise<T>): Promise<T>;
 }
 
-/** Holds one value, that of the newest name. */
+/** Creates a cache of one value, that of the newest key. */
 export function createRemembered<T>(): Remembered<T> {
   let last: { name: string; value: Promise<T> } | null = null;
   return {

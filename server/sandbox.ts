@@ -6,7 +6,7 @@ import { ApiError } from './errors.js';
 import { addressParameter } from './read/schemas.js';
 import { readBody } from './swap/body.js';
 
-/** An account that everybody knows the key of. */
+/** An account with a public private key. */
 interface SandboxAccount {
   role: string;
   address: Address;
@@ -17,7 +17,7 @@ interface SandboxAccount {
 export interface SandboxControls {
   accounts: readonly SandboxAccount[];
   halt(note: string): Promise<void>;
-  /** Null when it did, else why the halt that stands is not ended this way. */
+  /** Null on success, else the reason why this halt can't be resumed. */
   resume(): Promise<string | null>;
   approve(maker: Address): Promise<void>;
   /** The roles end and start again from what is stored, as after a crash. */
@@ -29,8 +29,9 @@ const haltBody = z.strictObject({ note: z.string().max(200).default('halted from
 const approveBody = z.strictObject({ maker: addressParameter });
 
 /**
- * GET /sandbox/accounts and POST /sandbox/{halt,resume,approve,restart}: what the pages of a sandbox press. Only a sandbox has them, and there
- * only this machine, to pages of this server: another site that a browser on this machine has open gets 403, whatever name it calls us by.
+ * GET /sandbox/accounts and POST /sandbox/{halt,resume,approve,restart}: the buttons of a sandbox's pages. Only a sandbox has them, and
+ * only for requests from this machine by pages of this server: a page of another site in a browser on this machine gets 403, whatever host
+ * name it uses for this server.
  */
 export function sandboxRoutes(controls: SandboxControls): Router {
   const router = new Router();
@@ -57,7 +58,7 @@ export function sandboxRoutes(controls: SandboxControls): Router {
   router.post('/sandbox/restart', localOnly, async (ctx) => {
     await readBody(ctx.req, nothing);
     ctx.body = { done: 'restart', command: 'curvebook serve' };
-    // Once the answer is out.
+    // After the answer was sent.
     ctx.res.once('close', () => controls.restart());
   });
   return router;
@@ -66,7 +67,7 @@ export function sandboxRoutes(controls: SandboxControls): Router {
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})$/;
 const LOCAL_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
-/** Refuses whoever is not on this machine, comes through a proxy, calls us by another name, or is a page of somebody else. */
+/** Refuses requests from other machines, through a proxy, with another host name, or from pages of other sites. */
 const localOnly: RouterMiddleware = async (ctx, next) => {
   const { host = '', origin } = ctx.req.headers;
   const isHere = LOOPBACK.test(ctx.req.socket.remoteAddress ?? '') && ctx.req.headers['x-forwarded-for'] === undefined;

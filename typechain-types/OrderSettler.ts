@@ -21,9 +21,9 @@ export declare namespace IOrderSettler {
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
   
 
-    export type CallStruct = {target: AddressLike, amountIn: BigNumberish, data: BytesLike}
+    export type CallStruct = {target: AddressLike, token: AddressLike, amountIn: BigNumberish, amountAt: BigNumberish, data: BytesLike}
 
-    export type CallStructOutput = [target: string, amountIn: bigint, data: string] & {target: string, amountIn: bigint, data: string }
+    export type CallStructOutput = [target: string, token: string, amountIn: bigint, amountAt: bigint, data: string] & {target: string, token: string, amountIn: bigint, amountAt: bigint, data: string }
   
 
     export type RouteStruct = {amountIn: BigNumberish, feeAmount: BigNumberish, ownAmount: BigNumberish, ownExactOut: boolean, calls: IOrderSettler.CallStruct[]}
@@ -33,7 +33,7 @@ export declare namespace IOrderSettler {
     }
 
   export interface OrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "TargetSet"): EventFragment;
 
@@ -44,6 +44,7 @@ encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberis
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'isReceiving', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
@@ -62,6 +63,7 @@ decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): 
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isReceiving', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
@@ -225,6 +227,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    isReceiving: TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isTarget: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -339,6 +349,11 @@ getFunction(nameOrSignature: 'fillWithPermit'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'isExecutor'): TypedContractMethod<
       [account: AddressLike, ],
+      [boolean],
+      'view'
+    >;
+getFunction(nameOrSignature: 'isReceiving'): TypedContractMethod<
+      [],
       [boolean],
       'view'
     >;

@@ -1,6 +1,6 @@
 /**
- * What takers meet after a late fill, one that lands between the cut of a curve and its post: the depth that raising the consumption to
- * the end of a segment withholds until the next post, and the price of what is left.
+ * Cost for takers after a late fill, which lands between the cut of a curve and its post: the depth that raising the consumption to the end
+ * of a segment withholds until the next post, and the price of what is left.
  */
 import { exactKnots, raisedConsumption } from '../../core/curve/carry.js';
 import { compressSide } from '../../core/curve/compress.js';

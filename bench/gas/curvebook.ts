@@ -70,7 +70,7 @@ export async function createVenue(world: World): Promise<Venue> {
   for (const { base, quote } of pairs) {
     await chain.call(maker, venue.custodian, 'deposit', [base.address, 1000n * ONE_BASE]);
     await chain.call(maker, venue.custodian, 'deposit', [quote.address, 1000n * PRICE * 10n ** 6n]);
-    // A settled claim, as a living vault has.
+    // A settled claim, as a vault in use has.
     for (const token of [base, quote]) await settle(venue, maker, token, CLAIM_UNITS, 0n);
   }
   return venue;

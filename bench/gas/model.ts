@@ -1,4 +1,4 @@
-/** What the fee of a signed order reckons with, from what orders were measured to cost. */
+/** The fee model of signed orders, from measured orders. */
 import type { GasModel } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Snapshot } from './snapshot.js';
@@ -7,6 +7,10 @@ import { DIRECTIONS } from './curvebook.js';
 
 /** Figures of the model are whole multiples of this. */
 const STEP = 1_000;
+/** What an order by our own curve takes that a leg over it does not: the transaction itself, and its call data. */
+const TRANSACTION_GAS = 21_000 + 7_000;
+/** What a leg takes that such an order does not: its allowance, and the look at what is left. */
+const STEP_GAS = 12_000;
 const PAIRS = ['weth', 'plain'] as const;
 
 /**
@@ -30,6 +34,7 @@ export function gasModelOf(rows: Snapshot): GasModel {
     route: BigInt(up(Math.max(...base))),
     routeOwn: BigInt(routeOwn),
     routeCall: BigInt(routeCall),
+    routeOwnCall: BigInt(up(Math.max(...gasOf(rows, 'own')) - TRANSACTION_GAS + STEP_GAS)),
     permit: BigInt(up(Math.max(...PAIRS.map((pair) => permitGas(rows, pair))))),
   };
 }

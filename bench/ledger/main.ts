@@ -14,6 +14,7 @@ import { measureHistory } from './history.js';
 import { measureIngest } from './ingest.js';
 import { measureInserts } from './inserts.js';
 import { measureReplay } from './replay.js';
+import { measureStorage } from './storage.js';
 import { measureStrangers } from './strangers.js';
 
 const { values } = parseArgs({
@@ -31,6 +32,7 @@ const perDatabase: Record<string, (database: Database) => Promise<Row[]>> = {
   inserts: measureInserts,
   'catch-up': measureCatchUp,
   checkpoints: measureCheckpoints,
+  storage: measureStorage,
   strangers: (database) => measureStrangers(database),
   history: (database) => measureHistory(database, fills),
 };

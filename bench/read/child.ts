@@ -1,8 +1,10 @@
 /**
- * The measured server, in a process of its own. `bare` serves bodies that it is sent over one Koa route; `load <url> <fills>` fills a
- * database and ends; `serve <url>` serves the whole public interface over it, with metrics, limits and everything else in front. Asked for
- * its CPU time, it answers with microseconds.
+ * The measured server, in a process of its own. `bare` serves bodies that it is sent over one Koa route; `load <url> <fills> [seconds between blocks]`
+ * fills a database and ends; `serve <url>` serves the whole public interface over it, with metrics, limits and everything else in front. Asked for
+ * its CPU time, it answers with microseconds, those of its PostgreSQL processes included when they run on this machine.
  */
+import type { EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { ROLE_FACTS } from '../../cli/roles/registry.js';
 import Router from '@koa/router';
 import Koa from 'koa';
@@ -23,12 +25,15 @@ import { accountFacts } from '../../server/orders/account-facts.js';
 import { readRoutes } from '../../server/read/endpoints.js';
 import { createReadStore } from '../../server/read/store.js';
 import { createSessions } from '../../server/stream/sessions.js';
+import type { Db } from '../../ledger/types.js';
 import { loadWorld } from './world.js';
 
-const [mode = 'bare', url = '', fills = '0'] = process.argv.slice(2);
+const [mode = 'bare', url = '', fills = '0', blockSec = ''] = process.argv.slice(2);
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const bodies: string[] = [];
 const cleanUp: (() => Promise<void>)[] = [];
+/** CPU time of the database's processes, microseconds. */
+let databaseCpuUs = (): number => 0;
 
 /** One route, which does nothing but send the bytes. */
 function bareApp(): Koa {
@@ -45,6 +50,7 @@ function bareApp(): Koa {
 async function curvebookApp(): Promise<Koa> {
   const db = await openDb(url);
   cleanUp.push(() => db.close());
+  if (db.kind === 'pg') databaseCpuUs = backendsCpuUs(db);
   const clock = Date.now;
   const config = {
     sources: ['a'] as const,
@@ -136,12 +142,31 @@ async function curvebookApp(): Promise<Koa> {
   });
 }
 
+/** What PostgreSQL's processes behind the connections of this process have run, as Linux counts it; zero for those of another machine. */
+function backendsCpuUs(db: Db): () => number {
+  const ranUs = new Map<number, number>();
+  const { pool } = db.knex.client as { pool: EventEmitter };
+  pool.on('acquireSuccess', (_event: number, { processID: pid }: { processID: number }) => {
+    if (!ranUs.has(pid)) ranUs.set(pid, 0);
+  });
+  return () => {
+    for (const pid of ranUs.keys()) {
+      try {
+        ranUs.set(pid, Number.parseInt(readFileSync(`/proc/${pid}/schedstat`, 'utf8'), 10) / 1_000);
+      } catch {
+        // It has ended, or runs elsewhere: what it was known to have run stays.
+      }
+    }
+    return [...ranUs.values()].reduce((sum, us) => sum + us, 0);
+  };
+}
+
 /** Fills the database and ends: the server that is measured has only read it, as after any start. */
 async function load(): Promise<never> {
   const db = await openDb(url);
   await migrate(db);
-  await loadWorld(db, Number.parseInt(fills, 10));
-  if (db.kind === 'pg') await db.knex.raw('analyze');
+  await loadWorld(db, Number.parseInt(fills, 10), blockSec === '' ? {} : { blockSec: Number.parseInt(blockSec, 10) });
+  if (db.kind === 'pg') await db.knex.raw('vacuum (analyze)');
   await db.close();
   process.exit(0);
 }
@@ -156,7 +181,7 @@ server.requestTimeout = 0;
 process.on('message', (message: { body: string } | { cpu: true }) => {
   if ('body' in message) return process.send?.(bodies.push(message.body));
   const { user, system } = process.cpuUsage();
-  return process.send?.(user + system);
+  return process.send?.(user + system + databaseCpuUs());
 });
 process.send?.({ port });
 process.on('disconnect', () => {

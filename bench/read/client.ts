@@ -7,13 +7,22 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const LENGTH = Buffer.from('\r\nContent-Length: ');
 const ZERO = 0x30;
 
+export interface Request {
+  path: string;
+  /** 200 when left out. */
+  status?: number;
+  headers?: string;
+  /** JSON to be posted; a GET without it. */
+  body?: string;
+}
+
 /**
  * Asks for one path over kept connections, one request at a time on each. It reads no more of an answer than its status and length, so
  * that the server, not this client, is what takes the time. Anything but the expected status fails.
  */
 export interface Client {
   /** Requests per second, for at least so many milliseconds. */
-  rate(request: { path: string; status?: number; headers?: string }, forMs: number): Promise<number>;
+  rate(request: Request, forMs: number): Promise<number>;
   close(): void;
 }
 
@@ -31,9 +40,13 @@ export async function connectClient(port: number): Promise<Client> {
     ),
   );
   return {
-    async rate({ path, status = 200, headers = '' }, forMs) {
+    async rate({ path, status = 200, headers = '', body }, forMs) {
       const expected = Buffer.from(`HTTP/1.1 ${status} `);
-      const request = Buffer.from(`GET ${path} HTTP/1.1\r\nhost: bench\r\n${headers}\r\n`);
+      const posted =
+        body === undefined ? '' : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`;
+      const method = body === undefined ? 'GET' : 'POST';
+      const head = `${method} ${path} HTTP/1.1\r\nhost: bench\r\n${posted}${headers}\r\n`;
+      const request = Buffer.from(`${head}${body ?? ''}`);
       const startedMs = performance.now();
       let answered = 0;
       const again = (): boolean => {

@@ -1,7 +1,8 @@
 /** What the read API is measured with: ten markets, a thousand makers that quote in all of them, and a history of fills. */
 import { createMarket, quoteUnitsFloor } from '../../core/market.js';
 import type { Address, Hex, Market, OrderLogRow, Side } from '../../core/types.js';
-import { depositEntries, fillEntries } from '../../keepers/watcher/derive/postings.js';
+import { depositEntries } from '../../keepers/watcher/derive/postings.js';
+import { fillEntries } from '../../ledger/chain/fill-postings.js';
 import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
 import { insertCheckpoint, readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
 import { commitGeneration, lastGeneration } from '../../ledger/chain/ledger-log.js';
@@ -9,13 +10,24 @@ import { appendOrderRows } from '../../ledger/orders/order-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
 import type { AttributedFill, Db, GenerationWrite, PostSeen, Publication } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
+import { copyHistory } from './copies.js';
 import { nothingWritten } from '../../test/support/generations.js';
 
 export const MAKERS = 1_000;
 export const MARKETS = 10;
-/** Fills of one generation: one per market. */
+/** Fills of one generation, as many of each market. */
 const FILLS_AT_ONCE = 100;
 const DEPLOYMENT_BLOCK = 1;
+/** The generation of the first fills. */
+const FIRST_FILLS = 3;
+/** A full hour, at which the first fills are. */
+export const GENESIS_MS = 1_700_006_400_000;
+/** Between generations of a long history. */
+const BLOCK_SEC = 9;
+/** Of a short one, so that 10,000 fills make a day. */
+export const SPARSE_BLOCK_SEC = 864;
+/** As many fills as make an hour, of which each market has a multiple of what `fillOf` repeats itself after. */
+export const FILLS_PER_HOUR = (3_600 / BLOCK_SEC) * FILLS_AT_ONCE;
 const OPERATOR: Address = `0x${'9'.repeat(40)}`;
 const WEI = 10n ** 18n;
 
@@ -23,7 +35,7 @@ const hex = (kind: string, number: number, digits: number): Hex =>
   `0x${kind}${number.toString(16).padStart(digits - 1, '0')}`;
 const hash = (kind: string, number: number): Hex => hex(kind, number, 64);
 export const makerOf = (index: number): Address => hex('a', index, 40);
-const takerOf = (index: number): Address => hex('7', index % 100, 40);
+export const takerOf = (index: number): Address => hex('7', index % 100, 40);
 
 const quote = { symbol: 'USDC', address: hex('c', 0, 40), decimals: 6 };
 export const markets: Market[] = Array.from({ length: MARKETS }, (_, index) =>
@@ -37,9 +49,10 @@ export const markets: Market[] = Array.from({ length: MARKETS }, (_, index) =>
   }),
 );
 
-function emptyGeneration(n: number): GenerationWrite {
+function emptyGeneration(n: number, blockSec = BLOCK_SEC): GenerationWrite {
   const number = DEPLOYMENT_BLOCK + n;
-  const timestampSec = 1_700_000_000 + 2 * n;
+  // The first generation with fills is at the full hour.
+  const timestampSec = GENESIS_MS / 1_000 + blockSec * (n - FIRST_FILLS);
   return {
     generation: n,
     fromBlock: number,
@@ -53,8 +66,8 @@ function emptyGeneration(n: number): GenerationWrite {
 }
 
 /** Every maker gets a million of each token that it quotes. */
-function deposits(n: number): GenerationWrite {
-  const write = emptyGeneration(n);
+function deposits(n: number, blockSec: number): GenerationWrite {
+  const write = emptyGeneration(n, blockSec);
   const tokens = [...markets.map(({ base }) => base), quote];
   for (let maker = 0; maker < MAKERS; maker += 1) {
     for (const [i, token] of tokens.entries()) {
@@ -130,8 +143,8 @@ function fillOf(write: GenerationWrite, market: Market, fillSeq: number): Attrib
   };
 }
 
-function fillGeneration(n: number, firstSeq: number): GenerationWrite {
-  const write = emptyGeneration(n);
+function fillGeneration(n: number, firstSeq: number, blockSec: number): GenerationWrite {
+  const write = emptyGeneration(n, blockSec);
   for (let place = 0; place < FILLS_AT_ONCE; place += 1) {
     const market = markets[place % MARKETS] as Market;
     const one = fillOf(write, market, firstSeq + Math.floor(place / MARKETS));
@@ -214,24 +227,32 @@ function publicationOf(seq: number): { post: PostSeen; publication: Publication 
 /** Curves that were posted; as many as one market posts in some hours. */
 const CURVES = 10_000;
 
-/** Fills an empty, migrated database. `fills` is a multiple of 100. */
-export async function loadWorld(db: Db, fills: number): Promise<void> {
-  const curves = Array.from({ length: CURVES }, (_, i) => publicationOf(i + 1));
+/** Fills an empty, migrated database. `fills` is a multiple of 100; of more than an hour holds, of FILLS_PER_HOUR. */
+export async function loadWorld(
+  db: Db,
+  fills: number,
+  { curves: posted = CURVES, blockSec = BLOCK_SEC } = {},
+): Promise<void> {
+  const curves = Array.from({ length: posted }, (_, i) => publicationOf(i + 1));
   const publication = await acquireWriter(db, 'publication');
-  for (let at = 0; at < CURVES; at += 500) {
+  for (let at = 0; at < posted; at += 500) {
     const part = curves.slice(at, at + 500).map((one) => one.publication);
     await publication.tx((tx) => insertPublications(tx, part));
   }
   const ledger = await acquireWriter(db, 'ledger');
   const commit = (write: GenerationWrite) =>
     ledger.tx(async (tx) => void (await commitGeneration(tx, db, write, { operator: OPERATOR })));
-  await commit({ ...emptyGeneration(1), listed: markets, posts: curves.map(({ post }) => post) });
-  await commit(deposits(2));
-  const generations = fills / FILLS_AT_ONCE;
-  for (let i = 0; i < generations; i += 1) {
-    await commit(fillGeneration(3 + i, 1 + (i * FILLS_AT_ONCE) / MARKETS));
+  await commit({ ...emptyGeneration(1, blockSec), listed: markets, posts: curves.map(({ post }) => post) });
+  await commit(deposits(2, blockSec));
+  const written = Math.min(fills, FILLS_PER_HOUR);
+  for (let i = 0; i < written / FILLS_AT_ONCE; i += 1) {
+    await commit(fillGeneration(FIRST_FILLS + i, 1 + (i * FILLS_AT_ONCE) / MARKETS, blockSec));
   }
   await ledger.release();
+  if (fills > written) {
+    const hour = { generations: written / FILLS_AT_ONCE, fills: written / MARKETS, ms: 3_600_000 };
+    await copyHistory(db, { generation: FIRST_FILLS, timeMs: GENESIS_MS }, hour, fills / written - 1);
+  }
   const orders = await acquireWriter(db, 'order');
   const rows = [...orderRows((2 * fills) / MARKETS + 2)];
   await orders.tx((tx) => appendOrderRows(tx, rows));

@@ -48,7 +48,7 @@ const rows = [
   ...rowsOf(figures),
   ...plans.flatMap(({ sources, meanMs, p99Ms }): Row[] => [
     { goal: '', what: `plan among ${sources}, CPU, mean`, value: meanMs, unit: 'ms', bound: { atMost: 5 } },
-    { goal: '', what: `plan among ${sources}, CPU, p99`, value: p99Ms, unit: 'ms', bound: null },
+    { goal: '', what: `plan among ${sources}, CPU, p99`, value: p99Ms, unit: 'ms', bound: { atMost: 5 } },
   ]),
 ];
 const isDefault = JSON.stringify(model, text) === JSON.stringify(DEFAULT_GAS, text);

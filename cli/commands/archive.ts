@@ -14,7 +14,7 @@ import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, t
 
 const VERBS = ['list', 'check', 'export', 'import', 'prune'] as const;
 
-/** Keeps what explains fills outside the database, and brings it back. */
+/** Lists, checks, exports, imports and prunes the archive, which has what explains fills outside the database. */
 export async function runArchive(line: CommandLine, io: Io): Promise<number> {
   const verb = readVerb('archive', line.positionals[0], VERBS);
   const config = commandConfig(line, line.positionals[0] === 'export' ? ['poster', 'settler'] : []);
@@ -106,7 +106,7 @@ async function runExport({ line, io, config, store }: Run): Promise<number> {
     const { deploymentId } = manifest;
     const signedBy = (key: Hex) => openArchive({ store, deploymentId, privateKey: key, nowMs: () => Date.now() });
     const report = await exportPublications({ db, store, archive: await signedBy(privateKey), deploymentId });
-    // Without the settler's key nobody could believe them.
+    // Settlements are only exported with the settler's key, since their files must be signed by it.
     const settlements =
       settlerKey === undefined
         ? null
@@ -122,7 +122,7 @@ async function runExport({ line, io, config, store }: Run): Promise<number> {
 }
 
 async function runImport({ line, io, config, store }: Run): Promise<number> {
-  // A new database is a case of its own, unlike for every other command.
+  // Unlike other commands, it may create the database.
   const db = await openDb(config.DATABASE_URL);
   try {
     await prepareDb(db, config.manifest.deploymentId);
@@ -166,7 +166,7 @@ async function runPrune({ line, io, config, store }: Run): Promise<number> {
   });
 }
 
-/** A time with a zone that is over. */
+/** A past time with a time zone. */
 function readTime(text: string | undefined): number {
   const isTime = text !== undefined && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text);
   const ms = isTime ? Date.parse(text) : Number.NaN;

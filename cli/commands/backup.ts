@@ -16,7 +16,7 @@ export async function runBackup(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
   const env = readEnvironment(line.env);
   const { deploymentId } = config.manifest;
-  // As it is, not brought up to date: a backup before an upgrade is one that the version before it can read.
+  // Opened without migrating the tables, so that the old version can read a backup made before an upgrade.
   const db = await openDb(config.DATABASE_URL, { create: false });
   let bytes: number;
   try {
@@ -29,7 +29,7 @@ export async function runBackup(line: CommandLine, io: Io): Promise<number> {
   return 0;
 }
 
-/** Makes a database that must not be there yet of such a file, and verifies it. */
+/** Restores a backup into an empty database and verifies it. */
 export async function runRestore(line: CommandLine, io: Io): Promise<number> {
   const file = fileOf(line);
   const config = commandConfig(line);

@@ -1,4 +1,4 @@
-/** What operator commands share. */
+/** Helpers that operator commands share. */
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import { pino } from 'pino';
@@ -17,9 +17,11 @@ import type { SigningRole } from '../settings/keystore.js';
 /** Where a command reads answers and writes what it found. */
 export interface Io {
   input: Readable & { isTTY?: boolean };
-  output: Writable & { isTTY?: boolean };
-  /** Questions, progress and messages, so that output stays what was asked for. */
+  output: Writable & { isTTY?: boolean; rows?: number };
+  /** Questions, progress and messages, so that `output` has only the result. */
   errors: Writable & { isTTY?: boolean };
+  /** Ends a command that goes on until it is interrupted; the process's own signals do as well. */
+  signal?: AbortSignal;
 }
 
 /** Configuration of a command; `signing` are the roles whose keys it needs. */
@@ -28,7 +30,7 @@ export function commandConfig(line: CommandLine, signing: readonly SigningRole[]
 }
 
 /**
- * Opens the database of the deployment for one command. Only `serve` creates one: a path that is mistyped must not pass for an empty ledger.
+ * Opens the database of the deployment for one command. Only `serve` creates one, so that a mistyped path is not taken for an empty ledger.
  * Throws DatabaseError, `DEPLOYMENT_UNBOUND` among others, and DatabaseUnreachableError.
  */
 export async function withDatabase<T>(config: CommandConfig, run: (db: Db) => Promise<T>): Promise<T> {
@@ -45,14 +47,14 @@ export async function withDatabase<T>(config: CommandConfig, run: (db: Db) => Pr
   }
 }
 
-/** The configured endpoints. Failures of one among several are not worth a line here. Throws ConfigError when there is none. */
+/** The configured endpoints. Failures of one among several are not logged here. Throws ConfigError when there is none. */
 export function commandRpc(config: CommandConfig): RpcPool {
   if (config.rpcUrls.length === 0) throw new ConfigError([NO_RPC_URL]);
   const logger = pino({ level: 'silent' });
   return createRpcPool(config.rpcUrls, { nowMs: () => Date.now(), logger, chainId: config.manifest.chainId });
 }
 
-/** Prints one value: as JSON, or as the lines of text that say the same. */
+/** Prints one value: as JSON, or as equivalent lines of text. */
 export function print({ output }: Io, line: CommandLine, value: unknown, text: readonly string[]): void {
   output.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${one}\n`).join(''));
 }
@@ -62,7 +64,7 @@ export async function confirm({ input, errors }: Io, line: CommandLine, question
   if (line.yes) return true;
   if (input.isTTY !== true) throw new UsageError('nobody to ask on this terminal; pass --yes');
   const prompt = createInterface({ input, output: errors });
-  // An input that ends answers nothing, and nothing is no.
+  // If the input ends without an answer, the answer is no.
   const ended = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
   try {
     const answer = await Promise.race([prompt.question(`${question} [y/N] `), ended]);

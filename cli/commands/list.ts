@@ -1,6 +1,4 @@
-/**
- * Every operator command with its help. Nothing that a command needs to run is imported before it runs, so that help is there at once.
- */
+/** Every operator command with its help. A command's code is imported only when it runs, so that help starts fast. */
 import type { CommandLine, OwnOptions } from '../arguments.js';
 import {
   EXIT_CAUSE_STANDS,
@@ -131,13 +129,17 @@ ${COMMON_OPTIONS}`,
   },
   status: {
     summary: 'where the ledger stands and why it is not ready, what is live, what waits',
-    help: `curvebook status [--rpc <url>] [options]
+    help: `curvebook status [--watch] [--every <seconds>] [--rpc <url>] [options]
 
 Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, what the last
 reorganisation of the chain took back from whom, how large the database is and what the last 24 hours added to it.
 
+  --watch             again and again until it is interrupted: a picture that redraws itself on a terminal, one look after the other
+                      elsewhere, with --json one value per line. A look that fails is shown, and the next one follows
+  --every <seconds>   between two looks, 1 to 3600 (2)
 ${COMMON_OPTIONS}`,
     maxArguments: 0,
+    options: { watch: 'switch', every: 'value' },
     load: async () => (await import('./status.js')).runStatus,
   },
   verify: {

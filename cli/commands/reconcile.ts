@@ -23,7 +23,7 @@ const POLL_MS = 200;
 /** What is to be done: the chain is another one, or it is the same and the ledger differs from it. */
 type Plan = { kind: 'reorganisation'; plan: ReconcilePlan } | { kind: 'repair'; plan: RepairPlan };
 
-/** Takes back what the chain no longer has, and reads anew what was booked otherwise than it is there. */
+/** Reverses what the chain no longer has, and reads again what is booked differently from the chain. */
 export async function runReconcile(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
   const from = readBlockNumber(line.from);
@@ -72,7 +72,7 @@ function readBlockNumber(text: string | undefined): number | undefined {
   return toSafeInt(BigInt(text));
 }
 
-/** What candles, positions or sums of accounts differ in from what the fills come to; null where they agree. */
+/** The first difference of candles, positions or sums of accounts from those derived from the fills; null where they agree. */
 async function derivedDifference(db: Db, line: CommandLine, io: Io): Promise<string | null> {
   try {
     await readTx(db, async (q) => {

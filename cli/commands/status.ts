@@ -1,4 +1,5 @@
-import { formatUnits } from '../../core/amounts.js';
+import { formatUnits, toSafeInt } from '../../core/amounts.js';
+import { stringify } from '../../core/json.js';
 import { isLosing } from '../../core/attribution/gains.js';
 import { servedTokens, type OperatorStanding } from '../../core/operator-row.js';
 import { judgeReadiness, CATCH_UP_BLOCKS, readStandingHalt } from '../../keepers/watcher/status.js';
@@ -16,34 +17,87 @@ import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import { readSuspenseFacts, type SuspenseFacts } from '../../ledger/chain/suspense.js';
 import { readStorage, type StorageReport } from '../../ledger/db/storage.js';
-import type { Queryable } from '../../ledger/types.js';
-import type { CommandConfig } from '../config.js';
+import type { Db, Queryable } from '../../ledger/types.js';
+import { readEnvironment, type CommandConfig } from '../config.js';
+import { UsageError } from '../errors.js';
 import { unusedNames } from '../roles/unused-names.js';
 import { describeFindings, readTokenRows } from './token.js';
 import type { CommandLine } from '../arguments.js';
 import { commandConfig, commandRpc, print, withDatabase, type Io } from './command.js';
+import { watch, type Look } from './watch.js';
 
 /** Pairs of maker and taker that lost the operator most, per quote token. */
 const WORST_PAIRS = 5;
 
-/** What the database and the chain say of the platform, without a server. */
+const EVERY_SEC = { least: 1, most: 3_600, unsaid: 2 };
+/** Sizes of tables are read again after this time, since reading them is slow and they change slowly. */
+const STORAGE_MS = 60_000;
+/** Patterns of lines of `describe` that need attention. */
+const ALARMING = /^(not ready|halted|systematic loss|no look|chain: (?!block))|below its floor|^in suspense/;
+
+/** Shows the platform's status from the database and the chain, without a server; with --watch repeatedly until it is interrupted. */
 export async function runStatus(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
-  return withDatabase(config, async (db) => {
-    const durable = await readTx(db, (q) => readStatus(q, config));
-    const storage = await readStorage(db, Date.now());
-    const head = await readChain(config).catch((error: unknown) =>
-      error instanceof Error ? error.message : String(error),
-    );
-    const chain =
-      typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
-    print(io, line, { ...durable, storage, chain }, [
+  if (!line.own.has('watch')) {
+    if (line.own.has('every')) throw new UsageError('--every goes with --watch');
+    return withDatabase(config, async (db) => {
+      const { value, text } = await takeStatus(db, config, await readStorage(db, Date.now()));
+      print(io, line, value, text);
+      return 0;
+    });
+  }
+  const intervalMs = readEvery(line) * 1_000;
+  const interrupt = new AbortController();
+  const stop = (): void => interrupt.abort();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+  try {
+    return await withDatabase(config, async (db) => {
+      let storage: { atMs: number; report: StorageReport } | null = null;
+      await watch({
+        output: io.output,
+        env: readEnvironment(line.env),
+        intervalMs,
+        signal: io.signal === undefined ? interrupt.signal : AbortSignal.any([interrupt.signal, io.signal]),
+        nowMs: Date.now,
+        json: line.json ? (value) => stringify(value) : null,
+        isAlarming: (one) => ALARMING.test(one),
+        async look() {
+          const nowMs = Date.now();
+          if (storage === null || Math.abs(nowMs - storage.atMs) >= STORAGE_MS)
+            storage = { atMs: nowMs, report: await readStorage(db, nowMs) };
+          return takeStatus(db, config, storage.report);
+        },
+      });
+      return 0;
+    });
+  } finally {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, stop);
+  }
+}
+
+/** Seconds between two looks. Throws UsageError. */
+function readEvery(line: CommandLine): number {
+  const text = line.own.get('every')?.at(-1) ?? String(EVERY_SEC.unsaid);
+  const seconds = /^\d{1,4}$/.test(text) ? toSafeInt(BigInt(text)) : 0;
+  if (seconds < EVERY_SEC.least || seconds > EVERY_SEC.most)
+    throw new UsageError(`--every takes whole seconds from ${EVERY_SEC.least} to ${EVERY_SEC.most}: ${text}`);
+  return seconds;
+}
+
+async function takeStatus(db: Db, config: CommandConfig, storage: StorageReport): Promise<Look> {
+  const durable = await readTx(db, (q) => readStatus(q, config));
+  const head = await readChain(config).catch((error: unknown) =>
+    error instanceof Error ? error.message : String(error),
+  );
+  const chain = typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
+  return {
+    value: { ...durable, storage, chain },
+    text: [
       ...describe(durable),
       ...describeStorage(storage, durable.foldedOrderSeq),
       'problem' in chain ? `chain: ${chain.problem}` : `chain: block ${chain.head}`,
-    ]);
-    return 0;
-  });
+    ],
+  };
 }
 
 /** The newest block. Throws ConfigError without an endpoint, RpcUnavailableError when none answers. */

@@ -58,10 +58,13 @@ async function assign(
   return 0;
 }
 
-/** Throws UsageError where what is assigned would leave the account with less than it may withdraw: nobody could take that back in time. */
+/**
+ * Throws UsageError when the assignment would leave the account with less than it may withdraw, because a withdrawal could not be stopped
+ * in time.
+ */
 async function requireBacked(db: Db, account: Address, rows: readonly SuspenseRow[]): Promise<void> {
   const balances = await readBalances(db.knex, { account });
-  // What is signed may land with the next block.
+  // Signed settlements may land with the next block.
   const signed = (await openSettlements(db.knex)).filter(({ maker }) => maker === account);
   for (const claim of await readClaimsOf(db.knex, [account])) {
     const { token } = claim;

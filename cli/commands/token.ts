@@ -17,12 +17,12 @@ interface TokenRow {
   state: 'trusted' | 'doubt' | 'quarantined';
   /** What stands against it, oldest first. */
   findings: { cause: string; state: string; code: string; message: string; blockNumber: number; timeMs: number }[];
-  /** What it said when it was listed, at which block, or when the operator read it again; nulls where nobody knows. */
+  /** Its metadata at the listing, with the block, or as the operator confirmed it; nulls where unknown. */
   said: SaidOfToken | null;
   readBlock: number | null;
 }
 
-/** What stands against tokens, and what they say of themselves. */
+/** Shows findings about tokens and their metadata, or confirms new metadata. */
 export async function runToken(line: CommandLine, io: Io): Promise<number> {
   const [first, name] = line.positionals;
   const verb = readVerb('token', first, ['list', 'reread']);

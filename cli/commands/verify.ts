@@ -57,7 +57,7 @@ export async function verifyDatabase(
   }
 }
 
-/** A bar that is drawn over on a terminal, and a line now and then elsewhere. */
+/** A progress bar on a terminal, and a line from time to time elsewhere. */
 function createProgressBar({ errors }: Io): (progress: VerifyProgress) => void {
   let saidMs = Number.NEGATIVE_INFINITY;
   return ({ check, done, total }) => {

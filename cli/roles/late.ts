@@ -9,8 +9,9 @@ interface LateStarts<T> {
 }
 
 /**
- * The gateway starts at once, because nobody takes orders while its log is held and it does not serve; any other role beside its fellows, after a
- * gateway whose start is under way, since fills are told by it. A start that fails is told to `onFailure`, and holds up none of the others.
+ * The gateway starts at once, because nobody takes orders while its log is held and it does not serve; any other role beside its fellows,
+ * after a gateway whose start is under way, since fills are told by it. A failed start is reported to `onFailure` and does not block the
+ * others.
  */
 export function createLateStarts<T extends { name: Role }>(
   start: (role: T) => Promise<void>,

@@ -1,19 +1,18 @@
 /** Where the swap API and the executor see prices. */
 import type { RpcPool } from '../../keepers/chain/pool.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
-import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import type { SwapConfig } from '../settings/swap.js';
-import type { Shared } from './shared.js';
+import type { RoleContext } from './context.js';
 
-export function marketDataOf({ config, markets, logger }: Shared, swap: SwapConfig, rpc: RpcPool): MarketData {
-  const { custodian, curveBook } = config.manifest.contracts;
-  const { uniswapV3, wrappedNative } = swap;
+export function marketDataOf({ config, markets, logger }: RoleContext, swap: SwapConfig, rpc: RpcPool): MarketData {
+  const { custodian, curveBook, entrypoint } = config.manifest.contracts;
+  const { venues, wrappedNative } = swap;
   return createMarketData(
     {
       eth: rpc,
-      contracts: { custodian, curveBook },
+      contracts: { custodian, curveBook, entrypoint, settler: swap.settler },
       markets: () => markets,
-      venues: uniswapV3 === null ? [] : [createUniswapV3(rpc, uniswapV3)],
+      venues: venues.map(({ kind, contracts }) => kind.create(rpc, contracts)),
       wrappedNative,
       gasPriceOracle: config.GAS_PRICE_ORACLE,
     },

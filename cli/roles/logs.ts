@@ -1,4 +1,4 @@
-/** Which logs of its roles a process has, and when it gets them. */
+/** Takes the logs of a process's roles. */
 import type { Logger } from 'pino';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import type { WriterLostError } from '../../ledger/errors.js';

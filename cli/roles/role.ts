@@ -6,11 +6,11 @@ import type { Role } from '../../ledger/roles.js';
 import type { Writer } from '../../ledger/types.js';
 import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { BaseConfig } from '../base-config.js';
-import type { Shared } from './shared.js';
+import type { RoleContext } from './context.js';
 
 /** What a role gets when it starts: its process owns its log, and follows the ledger. */
 export interface RoleRun<C extends BaseConfig = BaseConfig> {
-  shared: Shared<C>;
+  context: RoleContext<C>;
   signal: AbortSignal;
   /** Of the log that the role owns. */
   writer: Writer;
@@ -25,7 +25,7 @@ export interface RoleRun<C extends BaseConfig = BaseConfig> {
 /** `generations`: whatever the process has followed of the ledger. The others are hints, or calls where this process commits itself. */
 export type RoleTopic = 'generations' | Extract<HintTopic, 'claims' | 'swaps' | 'operator'>;
 
-/** What a process that waits for its logs does for a role meanwhile. */
+/** Preparation of a role while its process waits for its logs. */
 export interface Preparation<C extends BaseConfig = BaseConfig> {
   /** Resolves when nothing is read any more. */
   readonly done: Promise<void>;
@@ -51,7 +51,7 @@ interface RoleDefinition<N extends Role, S extends z.ZodRawShape> {
   problems?(settings: SettingsOf<S>, isPlayed: boolean): string[];
   status(facts: PlatformFacts): RoleStatus;
   /** Begins what can be done while the process waits for its logs, until `acquired` ends. */
-  prepare?(shared: Shared<BaseConfig & Own<S>>, acquired: Promise<void>, signal: AbortSignal): Preparation;
+  prepare?(context: RoleContext<BaseConfig & Own<S>>, acquired: Promise<void>, signal: AbortSignal): Preparation;
   /** Starts it; resolves with what has to end before the database is closed. */
   start(run: RoleRun<BaseConfig & Own<S>>): Promise<Loop[]>;
 }

@@ -19,7 +19,7 @@ import { createLateStarts } from './late.js';
 import { acquireLogs } from './logs.js';
 import { ROLES } from './registry.js';
 import type { Preparation, RoleRun, RoleTopic } from './role.js';
-import { checkChain, type Doors, type Shared } from './shared.js';
+import { checkChain, type Doors, type RoleContext } from './context.js';
 import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 import { wakeByHeads, wakeByHints } from './wakes.js';
@@ -104,7 +104,7 @@ export async function startRoles(
   }
 
   try {
-    // Tables may take minutes to bring up to date: a process that does so must not pass for a dead one.
+    // Migrating the tables may take minutes: meanwhile the process must answer liveness probes.
     if (config.METRICS_PORT !== undefined) await doors.ops.open();
     await prepareDb(db, config.manifest.deploymentId, (done, total) =>
       logger.info({ done, total }, 'deriving candles and positions from the fills'),
@@ -119,7 +119,7 @@ export async function startRoles(
     loops.push(replication.start(signal));
     const hints = config.WAKE ? listenForHints(db, { signal, logger }) : NO_HINTS;
     loops.push(hints);
-    const shared: Shared<Config> = {
+    const context: RoleContext<Config> = {
       config,
       doors,
       db,
@@ -138,16 +138,16 @@ export async function startRoles(
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),
     };
-    // Before the writers, so that a process that waits for its logs can be seen to wait.
-    ops = await startOps(shared, {
+    // Started before the writers, so that metrics show a process that waits for its logs.
+    ops = await startOps(context, {
       started: () => readStatus !== null && !isStarting,
       serving: () => http !== null || isOnStandby,
       gateway: () => http?.facts() ?? null,
       failure: () => failure?.message ?? null,
     });
     // Beside the start: no role uses an endpoint before it has proven its chain.
-    void checkChain(shared, fail);
-    loops.push(startSwapCheck(shared, signal, fail));
+    void checkChain(context, fail);
+    loops.push(startSwapCheck(context, signal, fail));
     const logs = acquireLogs(db, config.ROLES, { signal, onLost: fail, logger });
     // Whoever starts next, in this process too, gets each log: none may be taken behind the end of this run.
     loops.push({ done: logs.settled });
@@ -156,7 +156,7 @@ export async function startRoles(
     const played = ROLES.filter(({ name }) => config.ROLES.includes(name));
     const prepared = new Map<Role, Preparation<Config>>();
     for (const role of played) {
-      const preparation = role.prepare?.(shared, logs.begun, signal);
+      const preparation = role.prepare?.(context, logs.begun, signal);
       if (preparation === undefined) continue;
       prepared.set(role.name, preparation);
       loops.push(preparation);
@@ -178,7 +178,7 @@ export async function startRoles(
     if (config.ROLES.includes('gateway')) {
       const onServing = (isServing: boolean): void => void (isOnStandby = isServing);
       const owned = logs.of('gateway').then(() => undefined);
-      serving = serveStandby(shared, owned, { ...httpOptions, onServing });
+      serving = serveStandby(context, owned, { ...httpOptions, onServing });
       serving.catch(failUnlessStopped);
     }
     await logs.begun;
@@ -190,7 +190,7 @@ export async function startRoles(
     let toldUnused = false;
     listeners.generations.push(() => {
       // Before that, a market that a setting names may just not have been read yet.
-      if (toldUnused || !shared.readiness().ready) return;
+      if (toldUnused || !context.readiness().ready) return;
       toldUnused = true;
       for (const line of unusedNames(markets, config)) logger.warn(line);
     });
@@ -199,7 +199,7 @@ export async function startRoles(
 
     /** Writes the ledger where this process owns its log, else follows it; until the signal is aborted. */
     async function beginLedger(until: AbortSignal): Promise<Loop> {
-      const ledger = await startLedger(shared, until, { notify, onReversal }, (write) => {
+      const ledger = await startLedger(context, until, { notify, onReversal }, (write) => {
         for (const one of write.fills) {
           const market = markets[one.fill.market];
           if (market !== undefined) printLine(fillLine(market, one));
@@ -211,23 +211,23 @@ export async function startRoles(
       readStatus = ledger.status;
       const ownsLedger = writers.has('ledger');
       const nextBlock = (): number => ledger.status().nextBlock;
-      if (ownsLedger) loops.push({ done: wakeByHeads(shared, { wake: ledger.loop.wake, nextBlock }, until) });
+      if (ownsLedger) loops.push({ done: wakeByHeads(context, { wake: ledger.loop.wake, nextBlock }, until) });
       // What this process commits itself it knows already.
-      wakeByHints(shared, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, until);
+      wakeByHints(context, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, until);
       return ledger.loop;
     }
 
     if (first.has('watcher')) own('watcher');
     const following = new AbortController();
     const followed = await beginLedger(AbortSignal.any([signal, following.signal]));
-    wakeByHints(shared, ['operator'], notify, signal);
+    wakeByHints(context, ['operator'], notify, signal);
     const run: Omit<RoleRun<Config>, 'writer'> = {
-      shared,
+      context,
       signal,
       async serve(writer) {
         http = await promoted(await serving, writer, logger);
         signal.throwIfAborted();
-        http ??= await startHttp(shared, writer, httpOptions);
+        http ??= await startHttp(context, writer, httpOptions);
         return http;
       },
       wakeBy(topics, wake) {
@@ -239,7 +239,7 @@ export async function startRoles(
         };
         for (const topic of topics) if (topic !== 'operator') listeners[topic].push(wake);
         const hinted = topics.filter((topic) => topic !== 'generations').filter((topic) => !owner[topic]);
-        if (hinted.length > 0) wakeByHints(shared, hinted, wake, signal);
+        if (hinted.length > 0) wakeByHints(context, hinted, wake, signal);
       },
       onOutdated: onReversal,
     };

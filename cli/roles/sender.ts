@@ -8,7 +8,7 @@ import type { RpcPool } from '../../keepers/chain/pool.js';
 import type { ServedContract } from '../../keepers/chain/retired-signers.js';
 import type { PosterDeps } from '../../keepers/poster/poster.js';
 import { ConfigError } from '../errors.js';
-import type { Shared } from './shared.js';
+import type { RoleContext } from './context.js';
 
 /** A contract with posters. */
 export function posterContract(rpc: RpcPool, address: Address): ServedContract {
@@ -17,7 +17,10 @@ export function posterContract(rpc: RpcPool, address: Address): ServedContract {
 }
 
 /** The archive in its folder; null where none is configured. Throws ConfigError for one that is damaged or another deployment's. */
-export async function archiveOf({ config, logger, nowMs }: Shared, privateKey: Hex): Promise<PosterDeps['archive']> {
+export async function archiveOf(
+  { config, logger, nowMs }: RoleContext,
+  privateKey: Hex,
+): Promise<PosterDeps['archive']> {
   const { ARCHIVE_DIR: dir, ARCHIVE_REQUIRED: required, manifest } = config;
   if (dir === undefined) {
     // A sandbox's manifest has accounts; nobody restores one.

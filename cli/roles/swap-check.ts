@@ -1,14 +1,16 @@
-/** What the swap API and the executor need of the chain, looked at once: wrong addresses stop the start, what is missing is said. */
+/** Checks once what the swap API and the executor need on the chain: wrong addresses stop the start, missing contracts are logged. */
 import { computeAddress, type Interface } from 'ethers';
+import { RpcUnavailableError } from '../../core/rpc-errors.js';
 import type { Address, Hex } from '../../core/types.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { startLoop, type Loop } from '../../keepers/loop.js';
-import type { EthReader } from '../../liquidity/eth.js';
-import { inspectUniswapV3 } from '../../liquidity/uniswap-v3.js';
+import { agreedOn, type EthReader } from '../../liquidity/eth.js';
+import { inspectVenue, venueContracts } from '../../liquidity/venues.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import type { BaseConfig } from '../base-config.js';
+import type { VenueConfig } from '../settings/swap.js';
 import { ConfigError } from '../errors.js';
-import type { Shared } from './shared.js';
+import type { RoleContext } from './context.js';
 
 /** Pause between two looks while no endpoint answers. */
 const RETRY_MS = 5_000;
@@ -21,13 +23,17 @@ interface SwapFindings {
 }
 
 /** Looks until an endpoint has answered, and calls `onWrong` when what is configured can't be right. */
-export function startSwapCheck(shared: Shared, signal: AbortSignal, onWrong: (error: ConfigError) => void): Loop {
-  const { config, logger, monotonicMs } = shared;
+export function startSwapCheck(context: RoleContext, signal: AbortSignal, onWrong: (error: ConfigError) => void): Loop {
+  const { config, logger, monotonicMs } = context;
   const done = new AbortController();
   const { chainId } = config.manifest;
   const rpc = createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId });
   const round = async (): Promise<void> => {
-    const { wrong, missing } = await inspectSwaps(rpc, config);
+    // Needs agreement of endpoints, so that a single one can neither stop a start nor hide a wrong address.
+    const found = await agreedOn(rpc, (one) => inspectSwaps(one, config), JSON.stringify);
+    if (found === null)
+      throw new RpcUnavailableError('no two endpoints agree on what stands at the addresses for swaps');
+    const { wrong, missing } = found;
     done.abort();
     for (const line of missing) logger.warn(line);
     if (wrong.length > 0) onWrong(new ConfigError(wrong));
@@ -56,7 +62,9 @@ export async function inspectSwaps(
   if (swap.tokens.length === 0) {
     missing.push('no token list, neither TOKEN_LIST nor in the manifest: the tokens of listed markets are served');
   }
-  await inspectVenue(eth, swap, findings);
+  if (swap.venues.length === 0)
+    missing.push('no external liquidity is configured: swaps are quoted on our own curves alone');
+  for (const venue of swap.venues) await lookAtVenue(eth, venue, swap.settler, findings);
   if (ROLES.includes('executor') && keys.executor !== undefined) {
     const executor = computeAddress(keys.executor).toLowerCase();
     if (!(await isAllowed(eth, swap.settler, 'isExecutor', executor))) {
@@ -66,26 +74,25 @@ export async function inspectSwaps(
   return findings;
 }
 
-async function inspectVenue(
+async function lookAtVenue(
   eth: EthReader,
-  { uniswapV3, settler }: NonNullable<BaseConfig['swap']>,
+  { kind, contracts, origin }: VenueConfig,
+  settler: Address,
   { wrong, missing }: SwapFindings,
 ): Promise<void> {
-  if (uniswapV3 === null) {
-    missing.push('no external liquidity is configured: swaps are quoted on our own curves alone');
-    return;
-  }
-  const { origin, router } = uniswapV3;
-  const found = await inspectUniswapV3(eth, uniswapV3);
+  const found = await inspectVenue(eth, kind, contracts);
   if ('problem' in found) {
-    const where = { settings: 'UNISWAP_V3_ROUTER', manifest: 'MANIFEST', preset: 'chain preset' }[origin];
+    const setting = venueContracts([kind]).find(({ contract }) => contract === 'router')!.setting;
+    const where = { settings: setting, manifest: 'MANIFEST', preset: 'chain preset' }[origin];
     // The preset is of the public chain; a private one may have its id and nothing else of it.
-    if (found.isMissing && origin === 'preset') missing.push(`no external liquidity: ${found.problem}`);
+    if (found.isMissing && origin === 'preset') missing.push(`no liquidity of ${kind.title}: ${found.problem}`);
     else wrong.push(`${where}: ${found.problem}`);
     return;
   }
-  if (!(await isAllowed(eth, settler, 'isTarget', router))) {
-    missing.push(`the settler may not call the router ${router}: name it among the targets, and run configure`);
+  if (!(await isAllowed(eth, settler, 'isTarget', contracts.router))) {
+    missing.push(
+      `the settler may not call the router ${contracts.router}: name it among the targets, and run configure`,
+    );
   }
 }
 

@@ -5,7 +5,7 @@ import type { CommandConfig } from '../config.js';
 
 type Named = Pick<CommandConfig, 'OPERATOR_FLOORS' | 'REFERENCE_PRICES' | 'MIN_ORDER_VALUES'>;
 
-/** One line per name in a setting that no listed market bears: misspelt, or not listed yet. Such an entry is of no effect. */
+/** One line per name in a setting that no listed market bears: misspelt, or not listed yet. Such an entry has no effect. */
 export function unusedNames(markets: readonly Market[], settings: Named): string[] {
   const pairs = new Set(markets.map(({ pair }) => pair));
   const floors = unusedFloors(servedTokens(markets), settings.OPERATOR_FLOORS);

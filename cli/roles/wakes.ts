@@ -1,16 +1,16 @@
-/** Who wakes whom: heads wake the watcher, and commits of other processes wake what follows their logs. */
+/** Wakes the watcher by new heads, and followers of logs by commits of other processes. */
 import { startHeadFeed } from '../../keepers/chain/head-feed.js';
 import { createWakeLimit } from '../../keepers/wake-limit.js';
 import { createHeadWakes } from '../../keepers/watcher/wakes.js';
 import type { HintTopic } from '../../ledger/db/hints.js';
-import type { Shared } from './shared.js';
+import type { RoleContext } from './context.js';
 
 /** Commits that come faster are followed together. */
 const SPACING_MS = 50;
 
 /** Wakes a follower by what other processes commit, for as long as the signal lets it. */
 export function wakeByHints(
-  { hints, monotonicMs }: Pick<Shared, 'hints' | 'monotonicMs'>,
+  { hints, monotonicMs }: Pick<RoleContext, 'hints' | 'monotonicMs'>,
   topics: readonly HintTopic[],
   wake: () => void,
   signal: AbortSignal,
@@ -24,7 +24,7 @@ export function wakeByHints(
 
 /** Wakes the watcher of this process by heads. Resolves when nothing is listened to any more. */
 export function wakeByHeads(
-  { config, keepers, logger, monotonicMs }: Shared,
+  { config, keepers, logger, monotonicMs }: RoleContext,
   watcher: { wake(): void; nextBlock(): number },
   signal: AbortSignal,
 ): Promise<void> {

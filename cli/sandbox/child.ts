@@ -15,7 +15,7 @@ export interface Child {
   readonly ended: Promise<Ended>;
   /** Undefined while it runs. */
   result(): Ended | undefined;
-  /** Sends `signal`, and SIGKILL to whoever is still there after `graceMs`. */
+  /** Sends `signal`, and SIGKILL if the process still runs after `graceMs`. */
   stop(signal: NodeJS.Signals, graceMs: number): Promise<Ended>;
 }
 

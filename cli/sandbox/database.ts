@@ -5,7 +5,7 @@ import type { Address } from '../../core/types.js';
 import { boundDeployment, dropTables, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 
-/** A database that the sandbox won't clear, because it does not know what it holds. */
+/** The sandbox refuses to clear a database that it did not create. */
 export class ForeignDatabaseError extends Error {
   readonly code = 'FOREIGN_DATABASE';
   constructor(databaseUrl: string, deploymentId: string) {

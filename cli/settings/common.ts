@@ -36,10 +36,10 @@ export const commonSettings = {
     .pipe(z.array(wsUrl))
     .optional()
     .describe(
-      'WebSocket endpoints, comma-separated, whose new heads have the watcher look at once; what they tell is not believed; none: it looks when a block is due; default: none, in a sandbox its chain',
+      'WebSocket endpoints, comma-separated, whose new heads make the watcher scan at once; heads are hints and not trusted; none: it scans when a block is due; default: none, in a sandbox its chain',
     ),
   WAKE: flag('true').describe(
-    'look when a block is due or told of, and on PostgreSQL when another process commits; false: only after each pause',
+    'scan when a block is due or announced, and on PostgreSQL read when another process commits; false: only poll',
   ),
   ROLES: z
     .string()
@@ -71,14 +71,14 @@ export const commonSettings = {
     'share of the balance below which a raise of a claim is small, unless it takes the rest of the balance',
   ),
   REQUIRE_SYNC_REPLICA: flag('false').describe(
-    'PostgreSQL: promise nothing while no synchronous replica is attached to the database',
+    'PostgreSQL: not ready while no synchronous replica is attached to the database',
   ),
   ARCHIVE_DIR: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'folder to which publications with their books, and settlements, are written before they are sent, for the day the database is lost; absent: nowhere',
+      'folder to which publications with their books, and settlements, are written before they are sent, so that a lost database can be restored; absent: nowhere',
     ),
   ARCHIVE_REQUIRED: flag('true').describe('post and settle nothing while ARCHIVE_DIR can not be written'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),

@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Address } from '../../core/types.js';
 import { chainPreset, tokenRows } from '../../deploy/chain-preset.js';
-import type { UniswapV3Contracts } from '../../liquidity/uniswap-v3.js';
+import {
+  VENUE_KINDS,
+  venueContracts,
+  type VenueContracts,
+  type VenuePlace,
+  type VenueSetting,
+} from '../../liquidity/venues.js';
+import type { VenueKind } from '../../liquidity/venue.js';
 import { address, integer } from './fields.js';
 import { tokenListSchema } from '../../server/swap/tokens.js';
 import type { SwapToken } from '../../server/swap/deps.js';
@@ -25,9 +32,9 @@ export const swapSettings = {
   ),
   GAS_PRICE_ORACLE: address
     .default('0x420000000000000000000000000000000000000f')
-    .describe('says what a rollup charges for data; nothing is charged where the chain has no contract there'),
+    .describe("contract that returns a rollup's fee for data; without a contract at the address nothing is charged"),
   SWAP_MAX_REVERTS: integer(1, 1_000, 2).describe(
-    "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has swapped by itself",
+    "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has sent a swap of its own",
   ),
   SWAP_NEW_ACCOUNT_GAS: integer(0, 10_000_000, 94_000).describe(
     'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 80,000 refuses new accounts',
@@ -39,13 +46,13 @@ export const swapSettings = {
     'added to SWAP_NEW_ACCOUNT_GAS for an order that brings its approval by signature, which is burnt, too, if it reverts; less than 41,000 refuses such orders of new accounts',
   ),
   SWAP_NEWCOMERS_GAS_PER_HOUR: integer(0, 1_000_000_000, 12_000_000).describe(
-    'most gas that transactions for all accounts without a fill or swap of their own may burn by reverting in an hour; what is under way counts as if it did',
+    'most gas that transactions for all accounts without a fill or swap of their own may burn by reverting in an hour; unmined ones count with their whole limit',
   ),
   SWAP_EXTRA_GAS: integer(0, 10_000_000, 0).describe(
-    'gas added to every order in the fee, for what the chain charges beside gas and beside what the oracle says',
+    "gas added to every order in the fee, for costs of the chain other than gas and the oracle's data fee",
   ),
   SWAP_TOLERANCE_BPS: integer(0, 1_000, 10).describe(
-    'how much worse than the best route our own may be and still be taken by preferService',
+    'by how much our own route may be worse than the best and still be chosen by preferService',
   ),
   SWAP_MAX_GAS: integer(200_000, 30_000_000, 1_000_000).describe(
     'most gas that an order may take; one that takes more is not sent, and expires',
@@ -53,16 +60,21 @@ export const swapSettings = {
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),
   SWAP_READS_PER_MINUTE: integer(1, 1_000_000, 1_200).describe(
-    'token lists, and looks at orders, per client address and minute',
+    'token lists and order queries per client address and minute',
   ),
-  UNISWAP_V3_FACTORY: address
-    .optional()
-    .describe("with the next two: external liquidity; default: the manifest's, else the chain's where they are known"),
-  UNISWAP_V3_ROUTER: address
-    .optional()
-    .describe('SwapRouter02 or SwapRouter, which its code tells; the settler must have it as a target'),
-  UNISWAP_V3_QUOTER: address.optional().describe('QuoterV2'),
+  ...venueSettings(),
 };
+
+/** The addresses of external venues. */
+function venueSettings(): Record<VenueSetting, z.ZodOptional<typeof address>> {
+  const about = ({ kind, contract, about: text }: ReturnType<typeof venueContracts>[number]): string =>
+    contract === 'factory'
+      ? `with the others that begin like it, all or none: external liquidity of ${kind.title}; default: the manifest's, else the chain's where they are known`
+      : text;
+  return Object.fromEntries(
+    venueContracts().map((one) => [one.setting, address.optional().describe(about(one))]),
+  ) as Record<VenueSetting, z.ZodOptional<typeof address>>;
+}
 
 type SwapSettings = z.output<z.ZodObject<typeof swapSettings>>;
 
@@ -91,9 +103,10 @@ export const swapManifest = {
   wrappedNative: address.optional(),
   lens: address.optional(),
   adapter: address.optional(),
-  uniswapV3Factory: address.optional(),
-  uniswapV3Router: address.optional(),
-  uniswapV3Quoter: address.optional(),
+  ...(Object.fromEntries(venueContracts().map(({ place }) => [place, address.optional()])) as Record<
+    VenuePlace,
+    z.ZodOptional<typeof address>
+  >),
 };
 
 /** Where the address of a contract comes from: what nobody wrote down for this deployment may be absent from its chain. */
@@ -106,8 +119,15 @@ export interface SwapConfig {
   periphery: readonly Address[];
   tokens: readonly SwapToken[];
   wrappedNative: Address;
-  /** Null without external liquidity. */
-  uniswapV3: (UniswapV3Contracts & { origin: Origin }) | null;
+  /** External liquidity. */
+  venues: readonly VenueConfig[];
+}
+
+/** A venue that is configured, or known of the chain. */
+export interface VenueConfig {
+  kind: VenueKind;
+  contracts: VenueContracts;
+  origin: Origin;
 }
 
 /** What a manifest says about swaps. */
@@ -135,7 +155,7 @@ export function readSwapConfig(settings: SwapSettings, manifest: SwapManifest, p
     periphery: [contracts.lens, contracts.adapter].filter((one) => one !== undefined),
     tokens: readTokens(settings, manifest, problems),
     wrappedNative: wrappedNativeOf(settings, manifest),
-    uniswapV3: readUniswapV3(settings, manifest, problems),
+    venues: VENUE_KINDS.flatMap((kind) => readVenue(kind, settings, manifest, problems) ?? []),
   };
 }
 
@@ -177,33 +197,27 @@ function readTokenList(path: string, problems: string[]): z.output<typeof tokenL
   return undefined;
 }
 
-function readUniswapV3(
+/** By the settings, else the manifest, else what is known of the chain; null where none of them names it. */
+function readVenue(
+  kind: VenueKind,
   settings: SwapSettings,
   { chainId, contracts, accounts }: SwapManifest,
   problems: string[],
-): SwapConfig['uniswapV3'] {
-  const factory = settings.UNISWAP_V3_FACTORY ?? contracts.uniswapV3Factory;
-  const router = settings.UNISWAP_V3_ROUTER ?? contracts.uniswapV3Router;
-  const quoter = settings.UNISWAP_V3_QUOTER ?? contracts.uniswapV3Quoter;
-  const isSet = [settings.UNISWAP_V3_FACTORY, settings.UNISWAP_V3_ROUTER, settings.UNISWAP_V3_QUOTER].some(
-    (one) => one !== undefined,
-  );
-  if (factory !== undefined && router !== undefined && quoter !== undefined) {
-    return { factory, router, quoter, origin: isSet ? 'settings' : 'manifest' };
+): VenueConfig | null {
+  const all = venueContracts([kind]);
+  const named = all.map(({ contract, setting, place }) => [contract, settings[setting] ?? contracts[place]] as const);
+  if (named.every(([, at]) => at !== undefined)) {
+    const origin = all.some(({ setting }) => settings[setting] !== undefined) ? 'settings' : 'manifest';
+    return { kind, contracts: Object.fromEntries(named) as VenueContracts, origin };
   }
-  if (factory !== undefined || router !== undefined || quoter !== undefined) {
-    problems.push('UNISWAP_V3_FACTORY, UNISWAP_V3_ROUTER, UNISWAP_V3_QUOTER: all three are required, or none');
+  if (named.some(([, at]) => at !== undefined)) {
+    problems.push(`${all.map(({ setting }) => setting).join(', ')}: all of them are required, or none`);
     return null;
   }
-  const preset = accounts.length > 0 ? null : chainPreset(chainId);
-  if (preset === null) return null;
-  const { uniswapV3Factory, uniswapV3Router, uniswapV3Quoter } = preset.contracts;
-  return {
-    factory: lower(uniswapV3Factory.address),
-    router: lower(uniswapV3Router.address),
-    quoter: lower(uniswapV3Quoter.address),
-    origin: 'preset',
-  };
+  const known = accounts.length > 0 ? undefined : chainPreset(chainId)?.venues[kind.name];
+  if (known === undefined) return null;
+  const places = all.map(({ contract }) => [contract, lower(known[contract]!.address)] as const);
+  return { kind, contracts: Object.fromEntries(places) as VenueContracts, origin: 'preset' };
 }
 
 /** Where people look at transactions: what the operator names, else what the chain is known for; null in a sandbox and elsewhere. */

@@ -120,7 +120,7 @@ interface ICustodian {
     function isLocked() external view returns (bool);
 
     /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)` and
-    /// `ForbiddenRecipient` where `isForbiddenRecipient(to)`.
+    /// `ForbiddenRecipient` where `isForbiddenRecipient(to)`, but for the settler while it says that it is receiving.
     /// @return available What swaps may still spend of this token, as far as the token moves what it is told to.
     function payOut(address token, address to, uint256 amount) external returns (uint256 available);
 

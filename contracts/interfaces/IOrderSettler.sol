@@ -40,8 +40,8 @@ interface IOrderSettler {
     error NotExecutor(address caller);
     /// @notice Only the entrypoint may ask for payment, and only within an order.
     error NotEntrypoint(address caller);
-    /// @notice Not allow-listed, a token of the order at hand, or called to approve somebody; in `setTarget`: Permit2, a contract of the
-    /// platform, a token that is traded on the platform, or no contract at all.
+    /// @notice Not allow-listed, a token of the order or the call at hand, or called to approve somebody; the entrypoint for another call than a
+    /// swap; in `setTarget`: Permit2, a contract of the platform, a token that is traded on the platform, or no contract at all.
     error ForbiddenTarget(address target);
     /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);
@@ -55,6 +55,8 @@ interface IOrderSettler {
     error InsufficientOutput(uint256 delivered, uint256 minimum);
     /// @notice A target reverted with `reason`, its own revert data.
     error CallFailed(address target, bytes reason);
+    /// @notice `amountAt` of a call is not behind its selector, or not within its data.
+    error MisplacedAmount(uint256 offset);
     /// @notice Something else than a token's `permit` for Permit2.
     error ForbiddenPermit(address token);
 
@@ -93,10 +95,15 @@ interface IOrderSettler {
         OrderHead order;
     }
 
-    /// @notice A call of an allow-listed contract, which may take up to `amountIn` of the sell token from this contract meanwhile.
+    /// @notice A call of an allow-listed contract, which may take up to `amountIn` of `token` from this contract meanwhile, and of nothing else;
+    /// or of the entrypoint, `swap` or `swapExactOutput`, for a step over our own curve that is not the whole of a route's own part.
     struct Call {
         address target;
+        address token;
+        /// @dev The maximum of the type for all of the token that is here by then: what the steps before have brought.
         uint256 amountIn;
+        /// @dev Where in `data` the amount is written in that case, behind the selector; not looked at otherwise.
+        uint256 amountAt;
         bytes data;
     }
 
@@ -108,7 +115,7 @@ interface IOrderSettler {
         /// @dev Traded against the curve, before the calls; zero for nothing. Sold, or bought if `ownExactOut`.
         uint256 ownAmount;
         bool ownExactOut;
-        /// @dev Each must leave what it buys in this contract.
+        /// @dev One after the other. Each must leave what it buys in this contract: the order's `tokenOut`, or the `token` of a later one.
         Call[] calls;
     }
 
@@ -130,9 +137,10 @@ interface IOrderSettler {
     ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Fills an order by calls of external contracts, together with the curve or without it. Executors only. What remains of the
-    /// sell token goes back to the owner, all that was bought to the recipient.
+    /// sell token, and of the `token` of any call, goes back to the owner, all that was bought to the recipient. A call can take what it was
+    /// allowed and no more; whatever it takes less or brings less, the recipient gets the minimum or nothing happens.
     /// Reverts `ForbiddenTarget`, `CallFailed` with the target's own reason, `InsufficientOutput` when the recipient would receive less than
-    /// `minAmountOut`, `ForbiddenRecipient`, `SameToken`, `ExcessiveInput` and `FeeTooHigh`.
+    /// `minAmountOut`, `ForbiddenRecipient`, `SameToken`, `ExcessiveInput`, `FeeTooHigh` and `MisplacedAmount`.
     /// @return amountIn What the owner gave net of what was returned, fee included.
     /// @return amountOut What the recipient received, measured by its balance as far as this contract paid it.
     function fillRoute(
@@ -142,9 +150,9 @@ interface IOrderSettler {
 
     /// @notice Has `token` give Permit2 an allowance by its owner's signature, and then does what the call `fill` of this contract would.
     /// Executors only. `permit` is the call of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes, for Permit2
-    /// as spender; anything else reverts `ForbiddenPermit`. Whether it succeeds does not matter, since anybody may have submitted it before:
-    /// whether the allowance suffices shows when Permit2 pulls. The token need not be that of the order, as such a call changes nothing but by a
-    /// signature. Reverts as `fill` does.
+    /// as spender; anything else reverts `ForbiddenPermit`. It gets 200,000 gas at most, so that a token, or an account that a token asks, burns
+    /// no more. Whether it succeeds does not matter, since anybody may have submitted it before: whether the allowance suffices shows when
+    /// Permit2 pulls. The token need not be that of the order, as such a call changes nothing but by a signature. Reverts as `fill` does.
     /// @return amountIn What the owner gave, fee included.
     /// @return amountOut What the recipient received.
     function fillWithPermit(
@@ -160,9 +168,9 @@ interface IOrderSettler {
     /// @notice Owner only. See the trust note above for what an executor can do.
     function setExecutor(address executor, bool allowed) external;
 
-    /// @notice Owner only. Routes may call a target with any data, and let it take the sell token of the order at hand. Permit2, the
-    /// platform's contracts, tokens of listed markets and accounts without code are refused; within an order, so are its two tokens, and calls
-    /// of `approve` and `increaseAllowance`, which a venue has that is a token of its own shares.
+    /// @notice Owner only. Routes may call a target with any data, and let it take what the order at hand sells or has bought on its way.
+    /// Permit2, the platform's contracts, tokens of listed markets and accounts without code are refused; within an order, so are its two
+    /// tokens, and calls of `approve` and `increaseAllowance`, which a venue has that is a token of its own shares.
     /// A market of a target can't be listed (`ICurveBook.ForbiddenToken`).
     /// See the trust note above: whoever may call this can do by a target what an executor can do by a route.
     function setTarget(address target, bool allowed) external;
@@ -172,6 +180,9 @@ interface IOrderSettler {
 
     /// @notice Whether routes may call `account`.
     function isTarget(address account) external view returns (bool);
+
+    /// @notice Whether the vault may pay to this contract: while a step of a route swaps against our own curve, and never otherwise.
+    function isReceiving() external view returns (bool);
 
     /// @notice Where owners approve the sell token.
     function permit2() external view returns (address);

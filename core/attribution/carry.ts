@@ -12,7 +12,7 @@ export interface RestingOrder {
 /** The part of a fill that the carry rule looks at. */
 export type CarriedFill = Pick<OrderFill, 'oid' | 'maker' | 'baseUnits'>;
 
-/** The orders of one side of a snapshot, whole. */
+/** The orders of one side of a snapshot, with nothing filled. */
 export function restingOrders(market: Market, snapshot: MarketSnapshot, side: Side): RestingOrder[] {
   return snapshotSide(snapshot, side).map(({ oid, maker, priceTicks, sizeLots }) => ({
     oid,
@@ -23,12 +23,13 @@ export function restingOrders(market: Market, snapshot: MarketSnapshot, side: Si
 }
 
 /**
- * Takes fills that a snapshot did not know of out of its orders, in two passes: first each fill out of the very order it filled,
- * then what that could not cover out of the same maker's other orders, best price first, older order first. What a maker no longer
- * quotes is left out: nobody else's orders shrink for it. `orders` are in snapshot order and so is the result, without emptied orders.
+ * Subtracts fills that happened after a snapshot's cut from its orders, in two passes: first each fill from the order that it filled, then
+ * what that order could not cover from the same maker's other orders, best price first, older order first. What the maker's orders can't
+ * cover is dropped: no other maker's orders shrink for it. `orders` are in snapshot order, and so is the result, which leaves out orders
+ * with nothing left.
  *
- * Carrying all fills at once or in several steps, in any order, gives the same result: per maker it is fixed by the sum per order
- * and by the sum of what the first pass could not cover.
+ * Carrying all fills at once or in several steps, in any order, gives the same result: per maker it is fixed by the sum per order and by
+ * the sum of what the first pass could not cover.
  */
 export function carryFills(orders: readonly RestingOrder[], fills: readonly CarriedFill[]): RestingOrder[] {
   if (fills.length === 0) return [...orders];

@@ -1,20 +1,19 @@
 import type { Address, Leg, Side } from '../types.js';
 import { splitProRata } from './pro-rata.js';
 
-/** What fills of one side of one curve have brought the operator together, in quote units, and how many legs they had. */
+/** The operator's gain on all fills of one side of one curve, in quote units, and the number of their legs. */
 export interface SideGains {
   gainUnits: bigint;
   legs: number;
 }
 
-/** Before the first fill. */
 export const NO_GAINS: SideGains = { gainUnits: 0n, legs: 0 };
 
 /**
- * The least that the operator can have gained, in quote units, on fills with so many legs of one side of a curve that was entered by the
- * carry rule. Over all of them together the curve is never better for takers than what the makers' orders say, so that rounding alone is
- * left: buyers pay rounded up and makers get rounded down, which never costs the operator anything; sellers get rounded down, and each
- * leg costs its maker less by a fraction of a unit, so that the fractions come to less than the number of legs.
+ * A lower bound of the operator's gain, in quote units, on fills with so many legs of one side of a curve that started by the carry rule.
+ * Over all its fills together the curve is never better for takers than the makers' orders, so only rounding can cost the operator
+ * anything. On asks it can't: buyers pay rounded up, and makers get rounded down. On bids, sellers get rounded down, and each maker pays
+ * for its leg up to a unit less than the exact amount, so the loss is below one unit per leg.
  */
 export function leastGainUnits(side: Side, legs: number): bigint {
   return side === 'ask' || legs === 0 ? 0n : 1n - BigInt(legs);
@@ -65,7 +64,7 @@ export function gainByMaker({
   }));
 }
 
-/** What a maker and a taker traded with each other, and what that brought the operator, in one quote token. */
+/** What a maker and a taker traded with each other, and the operator's gain on it, in one quote token. */
 export interface PairTotals {
   fills: number;
   legs: number;
@@ -73,7 +72,7 @@ export interface PairTotals {
   gainUnits: bigint;
 }
 
-/** Fewest fills from which a loss is no accident. */
+/** With fewer fills than this a loss may be chance. */
 const LOSING_FILLS = 10;
 /** Quote units that a loss must exceed, beside one per leg for rounding. */
 const LOSING_UNITS = 1_000n;
@@ -82,8 +81,8 @@ const LOSING_PART = 10_000n;
 
 /**
  * Whether a pair loses the operator money systematically: over at least LOSING_FILLS fills, more than LOSING_UNITS beside the rounding of
- * their legs, and more than a bps of what they traded. A taker who comes after others on the same curve may well pay less than the
- * book now and then, which others have paid before; not on balance, though.
+ * their legs, and more than a bps of what they traded. A single taker who follows others on the same curve may pay less than the book,
+ * because the others paid more before; over many fills that evens out.
  */
 export function isLosing({ fills, legs, quoteUnits, gainUnits }: PairTotals): boolean {
   const lossUnits = -gainUnits;

@@ -7,9 +7,10 @@ export interface MakerUnits {
 }
 
 /**
- * Splits `takeUnits` among makers in proportion to what each has, in whole base units: shares are floored, and the units left over
- * go one each to the largest remainders, ties to the lower maker address. `has` names each maker once, lower address first, all
- * above zero, and `takeUnits` is at most their sum, `totalUnits`; so is the result, and nobody gets more than it has.
+ * Splits `takeUnits` among makers in proportion to what each has, in whole base units: shares are floored, and the units left over go one
+ * each to the largest remainders, ties to the lower maker address. `has` names each maker once, lower address first, all amounts above
+ * zero; `takeUnits` is at most their sum, `totalUnits`. The result has one share per entry of `has`, in its order; shares add up to
+ * `takeUnits`, and none exceeds what its maker has.
  */
 export function splitProRata(takeUnits: bigint, has: readonly MakerUnits[], totalUnits: bigint): bigint[] {
   const shares: bigint[] = [];

@@ -11,12 +11,15 @@ export interface Agent {
   validUntilMs: number;
 }
 
-/** Who may act for whom: a projection of the order log. Expiry is the reader's to judge, because replaying has no clock. */
+/**
+ * Which agents may act for which makers: a projection of the order log. Expired approvals stay in it, because replaying has no clock: the
+ * caller compares `validUntilMs` with its own.
+ */
 export interface Agents {
   apply(row: Pick<OrderLogRow, 'maker' | 'effects'>): void;
-  /** The approval that an address acts under, expired ones included. */
+  /** The approval that names the address as agent; it may have expired. */
   byAddress(address: Address): Agent | undefined;
-  /** Approvals of a maker, oldest name first. */
+  /** Approvals of a maker, one per name, oldest approval first; some may have expired. */
   ofMaster(master: Address): Agent[];
   /** Whether the address is or ever was somebody's agent. */
   wasAgent(address: Address): boolean;
@@ -25,7 +28,7 @@ export interface Agents {
 
 type AgentEffect = Extract<OrderEffect, { type: 'agent' }>;
 
-/** Creates an empty projection, or one with these approvals, oldest first, in which all of `everSeen` were agents. */
+/** Creates the projection with these approvals, oldest first; `everSeen` are all addresses that were agents once. */
 export function createAgents(approvals: readonly Agent[] = [], everSeen: Iterable<Address> = []): Agents {
   const masters = new Map<Address, Map<string, Agent>>();
   for (const agent of approvals) {

@@ -11,7 +11,10 @@ import { createSchedules, type Schedules, type TriggerDay } from './schedules.js
 import { filledOrder, isFilled, openedOrder, reducedOrder, remainingLots, type OpenEffect } from './order-life.js';
 import { createSideBook, type SideBook } from './side-book.js';
 
-/** A log that can't be replayed: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
+/**
+ * A log that can't be replayed: rows or oids that do not rise, or a market that is not listed. The log or its reader is at fault, not an
+ * order.
+ */
 export class BookError extends Error {
   override readonly name = 'BookError';
 
@@ -47,11 +50,10 @@ interface Seed {
 }
 
 /**
- * Creates an empty book, or one that stands where `compacted` does. `markets` is read at each use, so markets may be appended to it later.
- * `apply` throws BookError when rows or oids do not rise, or when an order names a market that is not listed;
- * nothing of such a row is applied.
- * Rows and fills commute: a fill of an oid that is still to come is kept until its order opens, so the book depends only on
- * which rows and fills were applied, not on how they interleaved.
+ * Creates an empty book, or one in the state of `compacted`. `markets` is read at each use, so markets may be appended to it later. `apply`
+ * throws BookError when rows or oids do not rise, or when an order names a market that is not listed; nothing of such a row is applied.
+ * Rows and fills commute: a fill of an oid that is still to come is kept until its order opens, so the book depends only on which rows and
+ * fills were applied, not on how they interleaved.
  */
 export function createBook(markets: readonly Market[], compacted?: CompactedBook): Book {
   return createFrom(markets, {
@@ -91,7 +93,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   };
   const sideOf = (market: number, side: Side): SideBook | undefined => sides.get(sideKey(market, side));
 
-  /** A crossing stands for long, as a rule, and is found anew only when the book has changed. */
+  /** Cached per market until its orders change. */
   const crossingIn = (index: number): Crossing => {
     const [asks, bids] = [sideOf(index, 'ask'), sideOf(index, 'bid')];
     const [ask, bid] = [asks?.bestTicks(0) ?? null, bids?.bestTicks(0) ?? null];
@@ -147,7 +149,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
 
   const fill = (order: OpenOrder, baseUnits: bigint): void => change(order, filledOrder(order, baseUnits));
 
-  /** Before a row takes anything of an order back: curves that were cut until then may still offer it. */
+  /** Called before a row reduces or closes an order: curves that were cut until then may still offer what it had. */
   const takeBack = ({ maker, market, side }: OpenOrder, nowMs: number): void => {
     const key = sideKey(market, side);
     offers.takenBack(maker, key, makers.get(maker)!.exposureOn(key), nowMs);
@@ -194,7 +196,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     return units;
   };
 
-  /** Before anything of the row is applied, so that one which is refused leaves the book as it was. */
+  /** Runs before any effect of the row is applied, so that a refused row leaves the book unchanged. */
   const check = (row: OrderLogRow): void => {
     if (row.orderSeq <= lastOrderSeq) {
       throw new BookError('row_out_of_order', `order row ${row.orderSeq} applied after ${lastOrderSeq}`);
@@ -222,7 +224,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   };
 
   const applyFill = ({ oid, maker, market, side, priceTicks, baseUnits }: OrderFill): void => {
-    // Rounded up, so that what is backed to the last unit stays so.
+    // Rounded up: rounding down would leave a remainder of a unit above an amount that the inventory backs exactly.
     const paidUnits = side === 'ask' ? baseUnits : quoteUnitsCeil(marketOf(market), priceTicks, baseUnits);
     offers.paid(maker, sideKey(market, side), paidUnits);
     const order = orders.get(oid);

@@ -1,6 +1,6 @@
-/** A crossing of a book, and which orders are left out of what is shown and published so that the rest does not cross. */
+/** Which orders of a crossed book are neither shown nor published, so that the rest does not cross. */
 
-/** An order as far as a crossing is concerned; `sizeLots` is what is left of it. */
+/** The parts of an order that decide a crossing; `sizeLots` is what is left of it. */
 export interface RestingLots {
   oid: number;
   priceTicks: bigint;
@@ -17,9 +17,9 @@ export interface Crossing {
 export const UNCROSSED: Crossing = { asks: 0, bids: 0 };
 
 /**
- * The orders that a crossing leaves out: as long as the best ask is not above the best bid, the one of the two that is worth less at its own
- * price goes, of two that are worth the same the newer. So a small order never displaces a larger one, however many small ones there
- * are, and those that go are the first of their side. Both sides are best order first; no more than what goes and one order of each is read.
+ * The orders that a crossing leaves out. While the best ask is not above the best bid, the one of the two that is worth less at its own
+ * price is left out; of two worth the same, the newer. So small orders never displace a larger one, however many there are, and the orders
+ * left out are the first of their side. Both sides are best order first; of each side only the orders left out and one more are read.
  */
 export function crossingOf(asks: Iterable<RestingLots>, bids: Iterable<RestingLots>): Crossing {
   const crossing = { asks: 0, bids: 0 };

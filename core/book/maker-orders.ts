@@ -13,7 +13,7 @@ export interface MakerOrders {
   count(): number;
   exposureUnits(): Map<Address, bigint>;
   exposureOf(token: Address): bigint;
-  /** The part of it on one side of a market. */
+  /** The part of the exposure on one side of a market. */
   exposureOn(sideKey: number): bigint;
   isEmpty(): boolean;
 }
@@ -24,8 +24,8 @@ export const sideKey = (market: number, side: Side): number => 2 * market + (sid
 type Terms = Pick<OpenOrder, 'side' | 'priceTicks' | 'sizeLots'> & Partial<Pick<OpenOrder, 'filledUnits'>>;
 
 /**
- * What an order could pay: base units of an ask's remaining size, or quote units of a bid's at its price, floored. Nothing of it is
- * filled unless it says so.
+ * What an order could pay: base units of an ask's remaining size, or quote units of a bid's remaining size at its price, floored. Without
+ * `filledUnits` nothing of it is filled.
  */
 export function orderPayment(market: Market, order: Terms): { token: Address; units: bigint } {
   const { filledUnits = 0n } = order;

@@ -1,6 +1,6 @@
 import type { Address } from '../types.js';
 
-/** How many of a signer's highest nonces are remembered; a nonce below all of them is refused when that many are. */
+/** How many of a signer's highest nonces are remembered. Once that many are, a nonce below all of them is refused. */
 export const REMEMBERED_NONCES = 100;
 
 const NONE: readonly number[] = [];
@@ -8,7 +8,7 @@ const NONE: readonly number[] = [];
 /** Used nonces per signer. */
 export interface NonceSet {
   add(signer: Address, nonce: number): void;
-  /** Ascending; it changes as nonces are added. */
+  /** Ascending. The returned array changes as nonces are added. */
   of(signer: Address): readonly number[];
   clone(): NonceSet;
 }

@@ -1,25 +1,25 @@
 /**
- * What makers could pay on each side of a market a moment ago: a curve that was cut then may still be executed, whatever they took out of
- * the book since. It is bounded: a maker has two sides in each listed market, and MAX_PEAKS on each of them.
+ * What makers could pay on each side of a market within the last seconds: a curve that was cut then may still be executed, even if they
+ * have cancelled the orders since. Memory is bounded by MAX_PEAKS for each of the two sides that a maker has in each listed market.
  */
 import { maxBig } from '../amounts.js';
 import type { Address } from '../types.js';
 
-/** Longer than a live book goes without a cut, so that no older curve of it is executable. */
+/** Longer than the time between two cuts of a live book, so that no curve of an older cut is executable. */
 export const OFFER_MEMORY_MS = 10_000;
-/** What is taken back within so long is remembered as one. */
+/** Reductions within this time are remembered as one peak. */
 const GRAIN_MS = 1_000;
-/** There are no more of a side: peaks begin at least a grain apart, the last one not after now, and end at most a grain after they began. */
+/** Most peaks of a side: they begin at least a grain apart, the last one not after now, and each ends at most a grain after it began. */
 export const MAX_PEAKS = OFFER_MEMORY_MS / GRAIN_MS + 1;
 
 export interface Offers {
-  /** A maker takes something back at `nowMs` on a side where its orders could pay `units` until then. */
+  /** The maker reduces or closes an order at `nowMs` on a side where its orders could pay `units` until then. */
   takenBack(maker: Address, sideKey: number, units: bigint, nowMs: number): void;
-  /** A fill made the maker pay so many of them. */
+  /** A fill made the maker pay `units` on this side. */
   paid(maker: Address, sideKey: number, units: bigint): void;
   /**
-   * Names each side where something was taken back within the last OFFER_MEMORY_MS, and the most that it could pay before. Forgets what is
-   * older.
+   * Calls `visit` for each side with a reduction within the last OFFER_MEMORY_MS, with the most that the side could pay before it. Forgets
+   * older peaks.
    */
   eachPeak(maker: Address, nowMs: number, visit: (sideKey: number, units: bigint) => void): void;
   /** How many peaks are remembered of the side. */
@@ -27,7 +27,7 @@ export interface Offers {
   clone(): Offers;
 }
 
-/** From `fromMs` to `toMs` something was taken back, and before it `units` could be paid. */
+/** Orders were reduced between `fromMs` and `toMs`; before that they could pay `units`. */
 interface Peak {
   fromMs: number;
   toMs: number;
@@ -36,11 +36,14 @@ interface Peak {
 
 type Sides = Map<number, Peak[]>;
 
-/** Nothing was taken back, or what another one remembers. */
+/** Creates an empty memory, or one with the peaks of another. */
 export function createOffers(initial: ReadonlyMap<Address, Sides> = new Map()): Offers {
   const makers = new Map<Address, Sides>(initial);
 
-  /** Peaks that count at `nowMs`, oldest first; each is above those after it. A clock that is put back forgets what lies ahead. */
+  /**
+   * Peaks that count at `nowMs`, oldest first; each is above those after it. When the clock is set back, peaks far in its future are
+   * dropped.
+   */
   const living = (peaks: Peak[], nowMs: number): Peak[] => {
     const lives = ({ toMs }: Peak): boolean => Math.abs(nowMs - toMs) < OFFER_MEMORY_MS;
     return peaks.every(lives) ? peaks : peaks.filter(lives);

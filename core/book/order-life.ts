@@ -1,7 +1,7 @@
 /**
- * What effects and fills do to one order. The book of the gateway, of the poster and of the watcher, the history that queries are answered
- * from, and compaction all go by it. Verification does not share how much is filled: it adds up the stored fills by itself and compares, so
- * that a mistake here is found; of this it takes only when an order counts as filled.
+ * What effects and fills do to one order. The books of the gateway, poster and watcher, the order history and compaction all use it.
+ * Verification adds up the stored fills itself and compares, so that a mistake here is found; it shares only the rule when an order counts
+ * as filled.
  */
 import type { Book } from '../book.js';
 import type { CloseReason, OpenOrder, OrderEffect, OrderLogRow } from '../types.js';
@@ -9,8 +9,8 @@ import type { CloseReason, OpenOrder, OrderEffect, OrderLogRow } from '../types.
 export type OpenEffect = Extract<OrderEffect, { type: 'open' }>;
 
 /**
- * The order that an effect of a row opens, nothing of it filled; the twin's value of it as long as that is still the same. Orders are
- * never changed in place, so sharing them is safe. Written out: copying what is left of an object takes far longer.
+ * The order that an effect of a row opens, with nothing filled; or the twin's object if its values are equal. Orders are never changed in
+ * place, so sharing them is safe. The fields are listed one by one because an object spread takes far longer.
  */
 export function openedOrder(
   { maker, timeMs }: Pick<OrderLogRow, 'maker' | 'timeMs'>,
@@ -22,7 +22,7 @@ export function openedOrder(
   return { oid, maker, market, side, priceTicks, sizeLots, filledUnits: 0n, tif, cloid, placedMs: timeMs };
 }
 
-/** Lots are taken off the size, not off what remains, so that this and fills give the same in any order. */
+/** Lots are subtracted from the size, not from the remainder, so that reductions and fills give the same result in any order. */
 export const reducedOrder = (order: OpenOrder, lots: bigint): OpenOrder => ({
   ...order,
   sizeLots: order.sizeLots - lots,
@@ -37,18 +37,21 @@ export const filledOrder = (order: OpenOrder, baseUnits: bigint): OpenOrder => (
 export const remainingLots = (order: OpenOrder, lotUnits: bigint): bigint =>
   order.filledUnits === 0n ? order.sizeLots : order.sizeLots - (order.filledUnits + lotUnits - 1n) / lotUnits;
 
-/** Less than a lot remains: the order is in no book any more. */
+/** True when less than a lot remains: the order is then no longer in the book. */
 export const isFilled = (order: OpenOrder, lotUnits: bigint): boolean => remainingLots(order, lotUnits) < 1n;
 
-/** An order from its row to its end. */
+/** An order and how it ended. */
 export interface OrderLife {
   order: OpenOrder;
   state: 'open' | 'filled' | CloseReason;
-  /** When it ended; null while it is open, and where only the fill that ended it knows. */
+  /** When it ended; null while it is open, and when a fill of unknown time ended it. */
   closedMs: number | null;
 }
 
-/** What a row's effect does to an order that was opened before. One that has ended stays as it is. Changes `life`; says whether it did. */
+/**
+ * Applies a row's effect to an order that was opened before. An order that has ended stays unchanged. Changes `life`; returns whether it
+ * did.
+ */
 export function applyEffect(
   life: OrderLife,
   effect: Extract<OrderEffect, { type: 'close' | 'reduce' }>,
@@ -67,8 +70,8 @@ export function applyEffect(
 }
 
 /**
- * What a fill does to an order. One that is filled is filled, even when it was cancelled meanwhile: that is also what applying all rows and
- * fills in any other order gives. Changes `life`; `timeMs` is null where the time of the fill is not known.
+ * Applies a fill to an order. An order that fills complete counts as filled even if it was cancelled before, so that rows and fills give
+ * the same result in any order. Changes `life`; `timeMs` is null when the time of the fill is not known.
  */
 export function applyFill(life: OrderLife, baseUnits: bigint, timeMs: number | null, lotUnits: bigint): void {
   life.order = filledOrder(life.order, baseUnits);

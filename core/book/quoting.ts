@@ -10,7 +10,7 @@ interface Quoting {
   version(market: number): number;
 }
 
-/** Nobody quotes anywhere. */
+/** Creates it without orders. */
 export function createQuoting(): Quoting {
   const counts = new Map<number, Map<Address, number>>();
   const versions = new Map<number, number>();

@@ -5,14 +5,14 @@ export const DAY_MS = 86_400_000;
 
 /** Armed scheduled cancels, one per maker at most, and how many came due on each maker's newest UTC day. */
 export interface Schedules {
-  /** Arms or, with null, disarms, at the time `nowMs`. */
+  /** Arms the maker's scheduled cancel for `timeMs`, or disarms it with null; `nowMs` is the time of the action. */
   set(maker: Address, timeMs: number | null, nowMs: number): void;
-  /** The armed time came: it disarms and counts on the UTC day of that time. */
+  /** The armed time came: disarms, and counts the trigger on the UTC day of that time. */
   trigger(maker: Address, timeMs: number): void;
   armed(): ReadonlyMap<Address, number>;
   /**
-   * Whether cuts leave the maker out at `nowMs`, or did within the last LEFT_OUT_MEMORY_MS, because its armed time is or was near. Of the
-   * past it knows what was set since this book was opened.
+   * Whether cuts leave the maker out at `nowMs`, or did within the last LEFT_OUT_MEMORY_MS, because its armed time is or was near. It knows
+   * only changes that this book has applied itself.
    */
   wasLeftOut(maker: Address, nowMs: number): boolean;
   /** Triggers of the UTC day that holds `timeMs`; days before the newest that had one are forgotten. */
@@ -27,7 +27,7 @@ export interface TriggerDay {
   count: number;
 }
 
-/** Longer than a live book goes without a cut, so that whoever is not left out was offered in a cut since. */
+/** Longer than the time between two cuts of a live book, so that a maker that is no longer left out was in a cut since. */
 const LEFT_OUT_MEMORY_MS = 10_000;
 
 const dayOf = (timeMs: number): number => Math.floor(timeMs / DAY_MS);
@@ -40,12 +40,12 @@ export function createSchedules(
 ): Schedules {
   const armed = new Map(initial);
   const days = new Map(counts);
-  /** When a maker's armed time was last near, of those who moved it then. */
+  /** Per maker: when it last moved an armed time that was near. */
   const leftOutMs = new Map(leftOut);
 
   return {
     set(maker, timeMs, nowMs) {
-      // A maker that is left out stays so until it moves its armed time, or until that comes and closes its orders.
+      // A maker stays left out until it moves its armed time, or until that time comes and closes its orders.
       if (isArmedWithin(armed.get(maker) ?? null, nowMs)) leftOutMs.set(maker, nowMs);
       if (timeMs === null) armed.delete(maker);
       else armed.set(maker, timeMs);

@@ -11,15 +11,15 @@ export interface SideBook {
   remove(order: OpenOrder): void;
   /** Best price first, then lower maker address, then lower oid. */
   orders(): OpenOrder[];
-  /** The same, one by one. */
+  /** The same orders as an iterator. */
   inOrder(): Iterable<OpenOrder>;
-  /** At most `limit` levels of what the best `skippedOrders` leave. */
+  /** At most `limit` levels, without the best `skippedOrders` orders. */
   levels(limit: number, skippedOrders: number): BookLevel[];
-  /** The same without a limit, each made when it is asked for; the side must not change meanwhile. */
+  /** The same without a limit, computed while the caller iterates; the side must not change meanwhile. */
   eachLevel(skippedOrders: number): Iterable<BookLevel>;
-  /** Best price of what the best `skippedOrders` leave. */
+  /** Best price without the best `skippedOrders` orders. */
   bestTicks(skippedOrders: number): bigint | null;
-  /** Best price at which an order rests that is worth at least so many ticks times lots, and that `counts`. */
+  /** Best price of an order that is worth at least `tickLots` (ticks times lots) and that `counts` accepts. */
   bestTicksWorth(tickLots: bigint, counts: ((order: OpenOrder) => boolean) | null): bigint | null;
 }
 
@@ -28,7 +28,7 @@ interface Level {
   lots: bigint;
   /** By maker address, then oid. */
   orders: OpenOrder[];
-  /** Lots of the largest order; null when it must be looked for. */
+  /** Lots of the largest order; null when it must be computed again. */
   largestLots: bigint | null;
 }
 
@@ -40,7 +40,10 @@ const isBefore = (a: OpenOrder, b: OpenOrder): boolean => (a.maker === b.maker ?
  */
 export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
   const levels: Level[] = [];
-  /** First level that is not worse than the price. Both searches are written out: every order that comes or goes runs them. */
+  /**
+   * Index of the first level that is not worse than the price. Both searches are written without a shared helper, for speed: each added or
+   * removed order runs them.
+   */
   const levelIndex = (priceTicks: bigint): number => {
     let low = 0;
     let high = levels.length;
@@ -52,7 +55,7 @@ export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
     }
     return low;
   };
-  /** First order of the level that does not come before this one. */
+  /** Index of the first order of the level that does not come before this one. */
   const orderIndex = ({ orders: own }: Level, order: OpenOrder): number => {
     let low = 0;
     let high = own.length;

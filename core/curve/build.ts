@@ -6,28 +6,28 @@ import { CurveError } from './errors.js';
 import { sideLevels, type Level } from './levels.js';
 import { wordsHash } from './words.js';
 
-/** A curve ready to be posted. Words are as a post lists them, none for an empty side; segments are as the chain walks them. */
+/** A curve ready to be posted. Words are in the order of a post, none for an empty side; segments are those that the contract walks. */
 export interface BuiltCurve extends PostedSides {
   asks: Segment[];
   bids: Segment[];
   askWords: bigint[];
   bidWords: bigint[];
   wordsHash: Hex;
-  /** Lots of the snapshot that the curve does not offer, and those of them that it could not follow within the most error. */
+  /** Lots of the snapshot that the curve does not offer, and those of them that were left out because of the maximum error. */
   askLeftOutLots: bigint;
   bidLeftOutLots: bigint;
   askUnfollowedLots: bigint;
   bidUnfollowedLots: bigint;
 }
 
-/** Most segments of each side, 1..31, or one number for both, and most error at any size, 0 or absent for any. */
+/** Most segments of each side, 1..31, or one number for both; and the maximum error at any size, where 0 or absence means no maximum. */
 type CurveKnots = ({ maxKnots: number } | { askKnots: number; bidKnots: number }) & {
   maxErrorMilliBps?: number;
 };
 
 /**
- * The curve of a snapshot, compressed and then checked as it will stand on-chain. Equal arguments give equal words, as long as COMPRESSION
- * stays. Throws CurveCheckError when the check finds anything, and CurveError when the knots or the market are wrong.
+ * The curve of a snapshot, compressed and then checked as it will stand on-chain. Equal arguments give equal words, unless COMPRESSION
+ * differs. Throws CurveCheckError when the check finds anything, and CurveError when the knots or the market are wrong.
  */
 export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: CurveKnots): BuiltCurve {
   if (snapshot.market !== market.index) {
@@ -58,7 +58,7 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
   };
 }
 
-/** What the policy gives each side of a book: more knots for wide books, fewer where more would hardly bring the curve closer. */
+/** How many knots the policy gives each side of a book: more for wide books, fewer where more would hardly lower the error. */
 export function chooseCurveKnots(
   snapshot: MarketSnapshot,
   policy: KnotPolicy,

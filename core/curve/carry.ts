@@ -1,6 +1,6 @@
 /**
- * The carry: what was taken of a side after the cut of its new curve and before that curve landed. The contract lets a new curve start at
- * a segment's end, where it can't be cheaper than the book from there on; docs/curve.md has the proof.
+ * The carry: what was taken of a side after the cut of its new curve and before that curve landed. The contract starts a new curve at the
+ * end of a segment, because from there on it is never cheaper than the book; docs/curve.md has the proof.
  */
 import { minBig } from '../amounts.js';
 import { SUBTICKS_PER_TICK } from '../market.js';

@@ -1,6 +1,6 @@
 /**
- * The last look at a curve before it is posted, in integers and independent of how the curve was made: it reads the book and the segments
- * as the chain will walk them.
+ * The last check of a curve before it is posted, in integers and independent of how the curve was made: it compares the book with the
+ * segments that the contract will walk.
  */
 import { minBig } from '../amounts.js';
 import { SUBTICKS_PER_TICK } from '../market.js';
@@ -38,10 +38,11 @@ export class CurveCheckError extends CurveError {
 }
 
 /**
- * All that is wrong with a curve for a book; empty when it may be posted. From the first unit, from the end of every segment and from
- * anywhere in the exact segments on, for every amount, asks must cost at least and bids yield at most what the book does; the exact
- * segments cost what the book does. Segments have positive lengths and prices, prices in order, no more depth than the book, and the best
- * ask is above the best bid. Both costs are linear between breakpoints, so comparing them at every breakpoint of either is exact.
+ * All violations of a curve against its book; empty when it may be posted. A walk may start at the first unit, at the end of every segment,
+ * or anywhere in the exact segments. From each such start, for every amount, asks must cost at least and bids yield at most what the book
+ * does; the exact segments cost exactly what the book does. Segments must have positive lengths and prices in order, no more depth than the
+ * book, and the best ask must be above the best bid. Both costs are linear between breakpoints, so comparing them at every breakpoint of
+ * either is exact.
  */
 export function checkCurve(market: Market, snapshot: MarketSnapshot, curve: PostedSides): Violation[] {
   const asks = { segments: curve.asks, exact: curve.exactAskKnots };
@@ -66,7 +67,7 @@ interface PostedSide {
 
 function checkSide(market: Market, side: Side, levels: readonly Level[], posted: PostedSide): Violation[] {
   const shape = checkShape(side, posted.segments);
-  // Costs mean nothing when the segments are malformed.
+  // Costs are only defined for well-formed segments.
   return shape.length > 0 ? shape : checkCosts(market, side, levels, posted);
 }
 

@@ -2,8 +2,8 @@
  * One side of the book as at most K segments: chords of its exact cost, never better than the book, neither from its first lot nor from the
  * end of any segment on.
  *
- * Knots come from knots.ts and lengths.ts; everything here is exact. Slopes are those of the chords between the points that the rounded
- * lengths really reach, rounded up on asks and down on bids, which keeps their order.
+ * Knots come from knots.ts and lengths.ts; everything here is exact. Slopes are those of the chords between the ends of the rounded
+ * lengths, rounded up on asks and down on bids, which keeps their order.
  */
 import { ceilDiv, minBig } from '../amounts.js';
 import { MAX_PRICE_TICKS, SUBTICKS_PER_TICK } from '../market.js';
@@ -28,24 +28,27 @@ import {
 export const MAX_KNOTS = knotsIn(MAX_WORDS);
 /** The quantum of whole ticks: 2^8 subticks. */
 const TICK_SHIFT = 8n;
-/** Raised whenever equal levels may give other words than before, so that a record is compared only with what made it. */
+/**
+ * Version of the compression. Raised with every change that may give other words for equal levels: a stored curve is compared only with a
+ * curve of the same version.
+ */
 export const COMPRESSION = 4;
 
-/** One side, packed and as a walk meets it. */
+/** One side, packed, and the segments that a walk reads from it. */
 interface CompressedSide {
   words: bigint[];
   segments: Segment[];
-  /** Lots of the levels that the segments do not offer, for whatever reason. */
+  /** Lots of the levels that the segments do not offer, for any reason. */
   leftOutLots: bigint;
-  /** Those of them that the segments can't follow within the most error, which are always the farthest ones. */
+  /** Those of them that were left out because of the maximum error; they are always the farthest ones. */
   unfollowedLots: bigint;
 }
 
 /**
  * Compresses levels (best price first, prices strictly ordered) into at most `maxKnots` segments. Levels too far away are left out: the
- * quantum of prices stays below 1/65536 of the best price, so asks and bids up to at least half the best price away always have a place.
- * So is the farthest depth, where the segments would have an error above `maxErrorMilliBps` at any amount; 0 for any error.
- * Throws CurveError `bad_max_knots`.
+ * quantum of prices stays below 1/65536 of the best price, so asks and bids up to at least half the best price away always fit. The
+ * farthest depth is also left out where the segments would have an error above `maxErrorMilliBps` at any amount; 0 means no maximum. Throws
+ * CurveError `bad_max_knots`.
  */
 export function compressSide(
   market: Pick<Market, 'lotUnits'>,
@@ -96,7 +99,7 @@ interface SideToPack {
   maxKnots: number;
 }
 
-/** `anyError` if it keeps to the most error, else segments of as much of the side as can. What they do is judged in integers. */
+/** `anyError` if it keeps within the maximum error, else segments for as much of the side as can. The error is computed in integers. */
 function packWithin(
   { market, side, levels, maxKnots }: SideToPack,
   anyError: Packed,
@@ -112,12 +115,12 @@ function packWithin(
   return packSegments(market, side, near.levels, followed.lengths.slice(0, count));
 }
 
-/** So much of the depth must be beyond the reach of whole ticks for prices to be coarser than a tick: one part in so many. */
+/** Prices may be coarser than a tick only if at least one part in so many of the depth is beyond the reach of whole ticks. */
 const FAR_DEPTH_PART = 100n;
 
 /**
- * The levels whose prices and lots have a place in packed words; the last one may be cut. Where prices would be coarser than a tick for the
- * sake of little depth, that depth is left out: else a single far order would keep the best price from being exact.
+ * The levels whose prices and lots fit in packed words; the last one may be cut. Where only a little depth would make prices coarser than a
+ * tick, that depth is left out: otherwise one far order could make the best price inexact.
  */
 function withinReach(levels: readonly Level[], maxDepthLots: bigint): Level[] {
   const all = withinShift(levels, maxDepthLots, MAX_SHIFT);
@@ -141,7 +144,7 @@ function withinShift(levels: readonly Level[], maxDepthLots: bigint, maxShift: b
   return kept;
 }
 
-/** Lowest and highest price that have a place in one side with this best price, with a quantum of at most 2^maxShift subticks. */
+/** Lowest and highest price that fit in one side with this best price, with a quantum of at most 2^maxShift subticks. */
 function reachTicks(bestTicks: bigint, maxShift: bigint): [bigint, bigint] {
   const bestSubticks = bestTicks * SUBTICKS_PER_TICK;
   // One quantum less than the widest offset, because rounding may move the two ends of the side one quantum apart.
@@ -159,21 +162,28 @@ function coarsestShift(bestSubticks: bigint): bigint {
 const KNOT_STEPS = [7, 15, 31] as const;
 export type KnotStep = (typeof KNOT_STEPS)[number];
 
-/** When a side gets more knots, which make each post dearer. Errors in thousandths of a basis point of the notional. */
+/**
+ * When a side gets more knots; each further word makes every post cost more gas. Errors in thousandths of a basis point of the notional.
+ */
 export interface KnotPolicy {
-  /** Never more than this. */
+  /** Most knots of a side. */
   maxKnots: KnotStep;
   /** No more once a side's worst error, at any size, is at most this. */
   enoughMilliBps: number;
-  /** Each further word must lower the mean error by at least this: gas of a word over the notional that is traded per post. */
+  /**
+   * Each further word must lower the mean error by at least this: the cost of a word's gas divided by the notional that is traded per post.
+   */
   wordGainMilliBps: number;
-  /** Depth that can't be followed with a worst error of at most this is left out, and before any is, words are added whatever they gain; 0: none is. */
+  /**
+   * Depth that would have a larger worst error than this is left out; before that, words are added whatever they gain. 0: no depth is left
+   * out for its error.
+   */
   maxErrorMilliBps: number;
 }
 
 const MILLI_BPS = 1e-7;
 
-/** The fewest knots for a side by the policy, judged by the errors before rounding. */
+/** The fewest knots that the policy allows a side, by the errors before rounding. */
 export function chooseKnotStep(side: Side, levels: readonly Level[], policy: KnotPolicy): KnotStep {
   const steps = KNOT_STEPS.filter((step) => step <= policy.maxKnots);
   const [first = 7] = steps;
@@ -216,7 +226,7 @@ function chordCosts(levels: readonly Level[], lengths: readonly Length[]): bigin
   });
 }
 
-/** Packs chords with the finest quantum in which all their prices have a place. */
+/** Packs chords with the finest quantum in which all their prices fit. */
 function packChords(side: Side, lengths: readonly Length[], costs: readonly bigint[]): bigint[] {
   if (lengths.length === 0) return [];
   for (let shift = 0n; shift <= MAX_SHIFT; shift++) {

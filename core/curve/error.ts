@@ -1,4 +1,4 @@
-/** How far a curve is from the book it was cut from, in exact integers. */
+/** By how much a curve's cost differs from that of its book, in exact integers. */
 import { minBig } from '../amounts.js';
 import { SUBTICKS_PER_TICK } from '../market.js';
 import type { Market, Segment, Side } from '../types.js';
@@ -16,8 +16,8 @@ export interface CostPoint {
 }
 
 /**
- * Both costs at every breakpoint of either, rising; the posted cost is linear and the exact one convex between two of them. The curve must
- * not be deeper than the book.
+ * Both costs at every breakpoint of either, in rising order; between two points both are linear. The curve must not be deeper than the
+ * book.
  */
 export function costPoints(
   market: Pick<Market, 'lotUnits'>,

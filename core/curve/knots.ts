@@ -1,12 +1,12 @@
 /**
  * Where to put the knots of one side. Only here and in lengths.ts does the curve use floating point: a knot decides how close the curve
- * comes to the book and never what anybody pays, because every posted number is computed from the knots in integers and checked. Only
- * IEEE basic operations and square roots appear, so equal books give equal knots everywhere.
+ * comes to the book, but no amount that is paid, because every posted number is computed from the knots in integers and checked. Only IEEE
+ * basic operations and square roots appear, so equal books give equal knots everywhere.
  *
  * The exact cost C of a side is convex and piecewise linear, its pieces the price levels (bids: -C). A curve is made of chords of C. The
  * farthest a chord from a given knot may reach, while its error R stays within eps x w at every breakpoint that it passes, grows with the
- * knot, so taking the farthest reach each time needs the fewest knots for eps; bisection finds the least eps for the knots at hand.
- * The weight w = C^1.25 keeps the relative error lower for small trades than for large ones.
+ * knot, so taking the farthest reach each time needs the fewest knots for eps; bisection finds the least eps for the knots at hand. The
+ * weight w = C^1.25 keeps the relative error lower for small trades than for large ones.
  */
 
 /** A price level: lots are whole, exact numbers; the price is negative on bids, so that prices always rise. */
@@ -31,17 +31,17 @@ interface Breakpoints {
   maxError: number;
 }
 
-/** What else segments must keep to. */
+/** Further limits on the segments. */
 export interface KnotLimits {
-  /** So many leading levels have a segment each. */
+  /** How many leading levels have a segment each. */
   ownLevels?: number;
-  /** Most error at any size, relative to the exact cost. */
+  /** Maximum error at any size, relative to the exact cost. */
   maxError?: number;
 }
 
 /**
- * The last lots of each segment, rising, at most `maxKnots` of them, the last one the depth of the side. Segments have at most
- * `maxLots` lots; the caller sees to it that there are knots enough for all limits. Prices must rise strictly.
+ * The last lots of each segment, rising, at most `maxKnots` of them, the last one the depth of the side. Segments have at most `maxLots`
+ * lots; the caller must give enough knots for all limits. Prices must rise strictly.
  */
 export function chooseKnots(
   levels: readonly FloatLevel[],
@@ -76,7 +76,7 @@ export function chooseKnots(
   return best;
 }
 
-/** How many lots of the side at most `maxKnots` segments can offer within all limits, whatever that does to smaller sizes. */
+/** How many lots of the side at most `maxKnots` segments can offer within all limits, however large the errors at smaller sizes become. */
 export function reachableLots(
   levels: readonly FloatLevel[],
   maxKnots: number,
@@ -127,7 +127,7 @@ function farthestReach(points: Breakpoints, eps: number, maxKnots: number): numb
 
 /**
  * Up to `maxKnots` knots for eps. Each is the farthest whole lot that one chord from the knot before it may end at, and at least one lot
- * away. The passes over all breakpoints are all that takes time, so nothing is allocated in them.
+ * away. Nearly all time goes into the passes over the breakpoints, so nothing is allocated in them.
  */
 function reach(points: Breakpoints, eps: number, maxKnots: number): number[] {
   const { lots, cost, weight, price, maxLots, ownLevels, maxError } = points;
@@ -153,7 +153,7 @@ function reach(points: Breakpoints, eps: number, maxKnots: number): number[] {
       [atLots, atCost] = [lots[level] as number, cost[level] as number];
     }
     if (level < count) {
-      // On into the level that is too far, as long as the chord stays within the bounds of those passed.
+      // The chord may end inside the level that is too far, as long as it stays within the bounds of the levels before.
       const step = price[level] as number;
       const free = Math.min(lots[level] as number, fromLots + maxLots) - atLots;
       const slack = steepest * (atLots - fromLots) - (atCost - fromCost);
@@ -168,7 +168,9 @@ function reach(points: Breakpoints, eps: number, maxKnots: number): number[] {
   return knots;
 }
 
-/** Errors of a choice of knots relative to the exact cost: at the worst size, and the mean over sizes spread evenly in magnitude. */
+/**
+ * Errors of a choice of knots relative to the exact cost: at the worst size, and the mean over sizes spaced evenly on a logarithmic scale.
+ */
 export interface KnotErrors {
   worst: number;
   mean: number;
@@ -177,7 +179,7 @@ export interface KnotErrors {
 /** Sizes that the mean is taken over: from 1/1024 of the depth to all of it, four to an octave. */
 const MEAN_SIZES = 41;
 
-/** How close knots, as `chooseKnots` gives them, come to the exact cost before anything is rounded. */
+/** Errors of knots, as `chooseKnots` gives them, before anything is rounded. */
 export function knotErrors(levels: readonly FloatLevel[], knots: readonly number[]): KnotErrors {
   const points = breakpoints(levels, Infinity, {});
   const depth = points.lots.at(-1) ?? 0;

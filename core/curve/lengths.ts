@@ -1,9 +1,9 @@
 /**
- * Which lots each segment of a side has, as a knot can say them: 12 bits of mantissa.
+ * How many lots each segment of a side has, rounded to what a knot can hold: 12 bits of mantissa.
  *
  * The first level, or the first few where it is tiny, gets a segment of its own, so that what is taken of it between the cut and the post
- * of a curve withholds nothing (see carry.ts). From there on, lengths are rounded down from the last segment to the first, each handing what it
- * lost to the one before it, so that knots stay where they are and hardly any depth is lost.
+ * of a curve withholds nothing (see carry.ts). From there on, lengths are rounded down from the last segment to the first, each adding what
+ * it lost to the segment before it, so that knots hardly move and hardly any depth is lost.
  */
 import { minBig, toSafeInt } from '../amounts.js';
 import type { Side } from '../types.js';
@@ -23,13 +23,16 @@ export function lotsOf(length: Length): bigint {
 export const sumLots = (lengths: readonly Length[]): bigint =>
   lengths.reduce((sum, length) => sum + lotsOf(length), 0n);
 
-/** Levels as knots are placed on them; the caller bounds their prices and lots. */
+/** Levels in floating point, for placing knots; the caller bounds their prices and lots so that they are exact. */
 export function floatLevels(side: Side, levels: readonly Level[]): FloatLevel[] {
   const sign = side === 'ask' ? 1 : -1;
   return levels.map(({ priceTicks, lots }) => ({ price: sign * toSafeInt(priceTicks), lots: toSafeInt(lots) }));
 }
 
-/** Leading levels get segments of their own until they hold this part of the depth, if so few of them do; else the first one alone. */
+/**
+ * Leading levels get segments of their own until together they hold one part in so many of the depth, if few enough levels do; else only
+ * the first level does.
+ */
 const LEADING_PART = 2_000;
 const mostLeading = (maxKnots: number): number => Math.min(3, Math.max(1, maxKnots >> 2));
 const MAX_LOTS = toSafeInt(MAX_LENGTH_LOTS);
@@ -55,12 +58,12 @@ export function placeKnots(levels: readonly FloatLevel[], maxKnots: number, limi
   return chooseKnots(levels, maxKnots, MAX_LOTS, limits ?? { ownLevels: leadingLevels(levels, maxKnots) });
 }
 
-/** Room for rounding below the most error that a side may have. */
+/** Part of the maximum error that knots may use up; the rest is left for rounding. */
 const ERROR_MARGIN = 0.9;
 
 /**
- * The most of a side, from its best price on, that so many segments can follow within this error at every size, and the limits under
- * which they do. A segment always reaches as far as prices get worse by the error, whatever the sizes of the levels are.
+ * The levels of a side, from its best price on, that so many segments can follow within this error at every size, and the limits for
+ * placing their knots. A segment always reaches at least as far as prices get worse by the error, whatever the sizes of the levels are.
  */
 export function followableLevels(
   side: Side,
@@ -82,14 +85,14 @@ export function followableLevels(
   return { levels: followable, limits };
 }
 
-/** A part of the depth that may be lost to rounding: 0.05 bps. */
+/** Rounding may lose one part in so many of the depth: 0.05 bps. */
 const NEGLIGIBLE_LOSS = 200_000n;
 /** From so many levels on, one knot less costs little. */
 const MANY_LEVELS = 100;
 
 /**
- * Lengths of the segments, at most `maxKnots`. Where rounding would lose more than a negligible part of the depth, as it may before a
- * wall, what it lost gets a segment of its own, if there is one to spare or levels enough to do with one less.
+ * Lengths of the segments, at most `maxKnots`. Where rounding would lose more than a negligible part of the depth, as it may before a very
+ * large level, the lost lots get a segment of their own, if a knot is left or if there are so many levels that one knot less costs little.
  */
 export function chooseLengths(side: Side, levels: readonly Level[], maxKnots: number, limits?: KnotLimits): Length[] {
   const depth = totalLots(levels);
@@ -99,7 +102,7 @@ export function chooseLengths(side: Side, levels: readonly Level[], maxKnots: nu
   const isLost = ({ lengths }: Packed): boolean => (depth - sumLots(lengths)) * NEGLIGIBLE_LOSS > depth;
   const harmlessError = harmlessErrorOf(limits);
   let packed = packLengths(floats, ends, { forLevels: spare, inAll: spare, harmlessError });
-  // Knots to spare are better used for what would be lost than for levels behind the first one.
+  // Spare knots serve lost depth before they serve leading levels behind the first one.
   if (isLost(packed) && packed.lengths.length === maxKnots) {
     packed = packLengths(floats, ends, { forLevels: 0, inAll: spare, harmlessError });
   }
@@ -116,14 +119,14 @@ interface Packed {
   exact: number;
 }
 
-/** What rounding has to do with: knots to spare for leading levels, and in all; and the error that moving a knot may add. */
+/** What rounding may use: spare knots for leading levels, spare knots in all, and the error that moving a knot may add. */
 interface Rounding {
   forLevels: number;
   inAll: number;
   harmlessError: number;
 }
 
-/** What was lost comes after the exact segments, which it leaves where they are. */
+/** The lost lots come right after the exact segments, so that these stay exact. */
 function withLost({ lengths, exact }: Packed, depth: bigint): Length[] {
   return [...lengths.slice(0, exact), packLength(depth - sumLots(lengths)), ...lengths.slice(exact)];
 }
@@ -165,7 +168,7 @@ function chordsOf(levels: readonly FloatLevel[], ends: readonly number[]): Chord
   });
 }
 
-/** What moving a knot may add to the error there, relative to the cost: 1 bps, and no more than the room below the most error. */
+/** What moving a knot may add to the error there, relative to the cost: 1 bps, and no more than the room below the maximum error. */
 const harmlessErrorOf = (limits: KnotLimits | undefined): number =>
   Math.min(1e-4, (limits?.maxError ?? Infinity) * (1 / ERROR_MARGIN - 1));
 
@@ -181,9 +184,9 @@ function partsOf(lots: bigint): Length[] {
 }
 
 /**
- * Rounds lengths down from the last to the first. What a segment loses is added to the one before it; where that would bend the curve, as
- * between a small segment and a wall far away, it gets one of the spare knots, and is lost without one. With `inLevel` the first segment must
- * not grow, since it is a level: the second one is rounded up and takes what it needs from the level.
+ * Rounds lengths down from the last to the first. What a segment loses is added to the one before it; where that would add too much error,
+ * as between a small segment and a very large level far away, it gets one of the spare knots, and is lost if there is none. With `inLevel`
+ * the first segment must not grow, since it lies within a level: the second one is rounded up and takes what it needs from the level.
  */
 function packDown(chords: readonly Chord[], inLevel: boolean, { inAll, harmlessError }: Rounding): Length[] {
   const packed: Length[] = [];

@@ -6,7 +6,7 @@ export interface Level {
   lots: bigint;
 }
 
-/** Orders of one side merged by price, best price first; orders without size are left out. The order of the input does not matter. */
+/** Orders of one side merged by price, best price first; orders without size are left out. The input may be in any order. */
 export function sideLevels(side: Side, orders: readonly Pick<SnapshotOrder, 'priceTicks' | 'sizeLots'>[]): Level[] {
   const lotsAt = new Map<bigint, bigint>();
   for (const { priceTicks, sizeLots } of orders) {

@@ -18,12 +18,12 @@ interface PostHead {
   deadlineSec: number;
 }
 
-/** What full and partial posts say of the snapshot behind the curve, as it stands after the post. */
+/** What full and partial posts say of the snapshot behind the curve that is live after the post. */
 interface PostSnapshot {
   /** Cumulative base units taken that the snapshot already reflects; they go on-chain modulo 2^92. */
   snapAskUnits: bigint;
   snapBidUnits: bigint;
-  /** Leading segments of each side that equal the book, 0..15: what was taken since the cut is not raised within them. */
+  /** Leading segments of each side that equal the book, 0..15: consumption that ends within them is not raised. */
   exactAskKnots: number;
   exactBidKnots: number;
 }
@@ -41,7 +41,7 @@ interface TouchPost extends PostHead {
   baseSeq: number;
 }
 
-/** What may become of the words of a side, best first: null stays as it is, and so does all beyond the end. */
+/** New words of a side, best first: null leaves a word as it is, and words beyond the end of the list stay, too. */
 export type WordChanges = readonly (bigint | null)[];
 
 /** The live curve `baseSeq` with some words exchanged. */
@@ -54,7 +54,7 @@ export interface PartialPost extends PostHead, PostSnapshot {
 
 export type PostRecord = FullPost | TouchPost | PartialPost;
 
-/** Most that a sequence number may rise by at once, as the contract has it. */
+/** Most that a post may raise the sequence number by; the contract has the same limit. */
 export const MAX_SEQ_STEP = 65_536;
 
 const KINDS = { full: 1n, touch: 2n, partial: 3n } as const;
@@ -110,7 +110,7 @@ const snapshotAndNibbles = (snapshot: PostSnapshot, nibbles: number): string =>
   snapshotHex(snapshot.snapBidUnits, snapshot.exactBidKnots) +
   bigHex(BigInt(nibbles), 1);
 
-/** The count of exact segments in the four bits above a volume. */
+/** A volume with the count of exact segments in the four bits above it. */
 const snapshotHex = (volumeUnits: bigint, exactKnots: number): string =>
   bigHex(BigInt(exactKnots) * VOLUME_MODULUS + (volumeUnits % VOLUME_MODULUS), 12);
 

@@ -18,7 +18,7 @@ export interface CurveSides {
   bids: readonly Segment[];
 }
 
-/** Base units of each side that are taken already. */
+/** Base units of each side that were taken before. */
 export interface Consumed {
   askUnits: bigint;
   bidUnits: bigint;
@@ -30,7 +30,7 @@ interface TradeResult {
   quoteUnits: bigint;
 }
 
-/** Amounts from here on are refused. */
+/** This amount and larger ones are refused. */
 export const AMOUNT_LIMIT = 2n ** 100n;
 
 type Grid = Pick<Market, 'lotUnits' | 'tickLotUnits'>;

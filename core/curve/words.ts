@@ -10,9 +10,9 @@ export const MAX_BASE_PRICE = 2n ** 25n - 1n;
 export const MAX_OFFSET = 2n ** 16n - 1n;
 export const MAX_MANTISSA = 2n ** 12n - 1n;
 export const MAX_EXPONENT = 15n;
-/** Longest segment that one knot can say. */
+/** Longest segment that one knot can hold. */
 export const MAX_LENGTH_LOTS = MAX_MANTISSA << MAX_EXPONENT;
-/** Volumes that a post names, and what a walk skips, count modulo this. */
+/** The volumes in a post, and a walk's starting offset, are taken modulo this. */
 export const VOLUME_MODULUS = 2n ** 92n;
 
 const KNOT_BITS = 32n;

@@ -1,6 +1,6 @@
 import type { RestingOrder } from '../attribution/carry.js';
 
-/** Most order steps that one search may take; at some 50 ns each. */
+/** Most order steps of one search; a step takes about 50 ns. */
 export const MAX_SEARCH_STEPS = 20_000;
 
 /** One maker's orders of one publication while fills are carried into it. Indexes are those of the orders, best price first. */
@@ -11,7 +11,7 @@ interface Carried {
   units: bigint[];
   /** Sum of price times units left. */
   value: bigint;
-  /** No order before this one has anything left that a leftover could take. */
+  /** No order before this one has anything left for the second pass of the carry rule. */
   frontier: number;
 }
 

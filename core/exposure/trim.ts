@@ -24,10 +24,10 @@ interface Candidate {
 type Trims = Map<Candidate, bigint>;
 
 /**
- * The trims that bring the sum of one maker's worst payments of one token, over `sides`, down to `availableUnits`. Whole lots go, worst
- * price first: farthest from the best price of its market's side, relative to it; then the higher market, then the newer order. Lots
- * that turn out to fit after all, since an older publication offers as much anyway, are given back side by side. When the older
- * publications alone exceed the limit, nothing new is offered.
+ * The trims that bring the sum of one maker's worst payments of one token, over `sides`, down to `availableUnits`. Whole lots are trimmed,
+ * worst price first: farthest from the best price of its market's side, relative to it; then the higher market, then the newer order. Lots
+ * whose trimming does not lower the sum, because an older publication offers as much anyway, are then given back, one side after the other.
+ * When the older publications alone exceed the limit, nothing new is offered.
  */
 export function trimMaker(sides: readonly TrimSide[], availableUnits: bigint): OrderTrim[] {
   const fits = (trims: Trims): boolean => paymentsFit(withTrims(sides, trims), availableUnits);
@@ -45,7 +45,7 @@ export function trimMaker(sides: readonly TrimSide[], availableUnits: bigint): O
   return [...trims].map(([{ side, order }, lots]) => ({ market: side.market.index, oid: order.oid, lots }));
 }
 
-/** The orders that may be trimmed, in the order in which they are. */
+/** The orders that may be trimmed, in the order of trimming. */
 function worstFirst(sides: readonly TrimSide[]): Candidate[] {
   return sides
     .flatMap((side, sideIndex) =>
@@ -86,7 +86,7 @@ function takeLots(candidates: readonly Candidate[], totalLots: bigint): Trims {
   return trims;
 }
 
-/** The most lots in 0..allLots that pass; none passes, and fewer pass where more do. */
+/** The most lots in 0..allLots that pass. Zero must pass, and if a number passes, every lower one must. */
 function mostLots(allLots: bigint, passes: (lots: bigint) => boolean): bigint {
   let low = 0n;
   let high = allLots;
@@ -111,8 +111,8 @@ function withTrims(sides: readonly TrimSide[], trims: Trims): TrimSide[] {
 }
 
 /**
- * Gives back as many of the lots trimmed on one side as fit, from the worst price on: adding there raises what is offered at the
- * fewest prices, so it is what an older publication covers first.
+ * Gives back as many of the lots trimmed on one side as fit, beginning at the worst price: lots there raise the offer at the fewest prices,
+ * so an older publication is most likely to cover them.
  */
 function giveBack(trims: Trims, sideIndex: number, fits: (trims: Trims) => boolean): Trims {
   const ofSide = [...trims].filter(([candidate]) => candidate.sideIndex === sideIndex);

@@ -14,11 +14,12 @@ export interface MakerSide {
 }
 
 /**
- * The most that the maker can still be made to pay on this side, in units of the token that it pays: takers may fill any part of any publication
- * that is executable, each may land or not, later ones lose by the carry rule what was taken earlier, and the new one is filled
- * whole. What the contract raises as a publication lands is depth that nobody gets at: the fills of that curve are still booked to the
- * best orders that are left, only fewer of them, so that it rules some of these fills out and adds none. But for that, exact for asks, and
- * for bids as long as the search is small enough; otherwise `envelopePayment`, which is never less. Quote units are rounded down once, which is not less than the sum of the legs, each rounded down.
+ * The most that the maker can still be made to pay on this side, in units of the token that it pays: takers may fill any part of any
+ * publication that is executable, each may land or not, later ones lose by the carry rule what was taken earlier, and the new one is filled
+ * whole. A raise at landing only removes depth: the fills of that curve are still booked to the best orders that are left, only fewer of
+ * them, so that a raise rules out some of these fills and adds none. Apart from raises, the result is exact for asks, and for bids as long
+ * as the search is small enough; otherwise it is `envelopePayment`, which is never less. Quote units are rounded down once, which is not
+ * less than the sum of the legs, each rounded down.
  */
 export function worstPayment(exposed: MakerSide): bigint {
   const { market, side, older, next } = exposed;
@@ -30,11 +31,11 @@ export function worstPayment(exposed: MakerSide): bigint {
 /**
  * A bound of `worstPayment` from above, without a search, in the same units.
  *
- * Take a price p, and look only at what is filled at p or better. The carry rule takes fills out of a later publication either from
- * the order itself, which rests at the same price, or from the maker's best prices first; so `a` units filled at p or better leave a
- * later publication at most max(0, s - a) of the s units it has there. By induction over the sequence, the units ever filled at p or
- * better never exceed the most that any single publication has there. Summed over prices, the maker never pays more than for the
- * upper envelope of its publications. Asks pay base whatever the price, so for them one sum decides, and the bound is reached.
+ * Take a price p, and look only at what is filled at p or better. The carry rule takes fills out of a later publication either from the
+ * order itself, which rests at the same price, or from the maker's best prices first; so `a` units filled at p or better leave a later
+ * publication at most max(0, s - a) of the s units it has there. By induction over the sequence, the units ever filled at p or better never
+ * exceed the most that any single publication has there. Summed over prices, the maker never pays more than for the upper envelope of its
+ * publications. Asks pay base whatever the price, so for them the bound is exact.
  */
 export function envelopePayment({ market, side, older, next }: MakerSide): bigint {
   const weightOf = (order: RestingOrder): bigint => (side === 'ask' ? 1n : order.priceTicks);
@@ -79,7 +80,9 @@ export function paymentsFit(sides: readonly MakerSide[], limitUnits: bigint): bo
   );
 }
 
-/** Leaves out empty publications, and those that offer what the one before them does: filling both is filling one of them further. */
+/**
+ * Leaves out empty publications, and those with the same orders as the publication before: filling both equals filling one of them further.
+ */
 function withoutRepeats(older: readonly (readonly RestingOrder[])[]): (readonly RestingOrder[])[] {
   const kept: (readonly RestingOrder[])[] = [];
   for (const orders of older) {

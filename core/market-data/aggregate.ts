@@ -22,9 +22,9 @@ function stepOf(price: bigint, { nSigFigs, mantissa }: Aggregation): bigint {
 }
 
 /**
- * Levels, best first, gathered into at most `limit` ones: bids are rounded down and asks up, so that nobody sees a better price than there is.
- * The step is that of each gathered level's first price, and changes across a power of ten. A level's price is its ticks times `tickPrice`.
- * Prices are made once per gathered level, and no level after the one that ends the last gathered one is read.
+ * Levels, best first, gathered into at most `limit` ones: bids are rounded down and asks up, so that no better price is shown than there
+ * is. The step follows from the first price of each gathered level, so it changes across a power of ten. A level's price is its ticks times
+ * `tickPrice`. The price is computed once per gathered level, and reading stops at the level that ends the last gathered one.
  */
 export function aggregate(
   side: 'bid' | 'ask',

@@ -1,4 +1,4 @@
-/** Candles of a market: what its trades came to in an interval. Prices are ticks, amounts units, and nothing rounds. */
+/** Candles of a market: its trades summed up per interval. Prices are ticks, amounts units; nothing is rounded. */
 import { INTERVALS, nextOpen, openOf, type Interval } from './intervals.js';
 
 /** One order's part of a fill, at its maker's price. */
@@ -21,7 +21,7 @@ export interface Candle {
   trades: number;
 }
 
-/** What one trade alone makes of an interval. */
+/** The candle of an interval with this trade alone. */
 function candleOf(interval: Interval, { timeMs, priceTicks, baseUnits, quoteUnits }: TradePart): Candle {
   return {
     interval,
@@ -36,7 +36,7 @@ function candleOf(interval: Interval, { timeMs, priceTicks, baseUnits, quoteUnit
   };
 }
 
-/** Two candles as one that begins with the first: its interval and time are those of the first. */
+/** Two candles merged: interval and time are those of the first. */
 export function joined(first: Candle, second: Candle): Candle {
   return {
     interval: first.interval,
@@ -51,7 +51,7 @@ export function joined(first: Candle, second: Candle): Candle {
   };
 }
 
-/** The candle that shorter ones make up, which lie within one interval, oldest first; null for none. */
+/** The candle of shorter ones that lie within one of its intervals, oldest first; null for an empty list. */
 export function joinedAs(interval: Interval, parts: readonly Candle[]): Candle | null {
   const [first, ...rest] = parts;
   if (first === undefined) return null;
@@ -59,7 +59,7 @@ export function joinedAs(interval: Interval, parts: readonly Candle[]): Candle |
   return rest.reduce((sum, part) => joined(sum, part), start);
 }
 
-/** Candles of these intervals from trades in their order, in no fixed order themselves. */
+/** Candles of these intervals from trades in their order. The result is in no fixed order. */
 export function candlesOf(trades: readonly TradePart[], intervals: readonly Interval[] = INTERVALS): Candle[] {
   const candles = new Map<string, Candle>();
   for (const interval of intervals) {
@@ -73,7 +73,7 @@ export function candlesOf(trades: readonly TradePart[], intervals: readonly Inte
   return [...candles.values()];
 }
 
-/** An interval without a trade: its price is the last one before it. */
+/** The candle of an interval without a trade, at the last price before it. */
 function flatCandle(interval: Interval, openMs: number, priceTicks: bigint): Candle {
   const prices = { openTicks: priceTicks, highTicks: priceTicks, lowTicks: priceTicks, closeTicks: priceTicks };
   return { interval, openMs, ...prices, baseUnits: 0n, quoteUnits: 0n, trades: 0 };

@@ -31,7 +31,7 @@ const LENGTH_MS: Readonly<Record<Exclude<Interval, '1M'>, number>> = {
 /** The first of January 1970 was a Thursday; weeks begin on Mondays. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
 
-/** The interval whose candles make up those of each other one, without gaps. The candles of a minute are made of trades. */
+/** For each interval the shorter one whose candles make up its own. Candles of a minute come from trades. */
 export const PART_OF: Readonly<Record<Exclude<Interval, '1m'>, Interval>> = {
   '3m': '1m',
   '5m': '1m',

@@ -1,6 +1,6 @@
 /**
- * What a trade came to against the middle of a curve, in quote units. The middle is half of the best ask and the best bid of the words as they were
- * posted, in 256ths of a tick, whatever was taken of them since; a curve without one of its sides has none.
+ * What a trade gained or cost against the middle of a curve, in quote units. The middle is half of the best ask and the best bid of the
+ * words as they were posted, in 256ths of a tick, whatever was taken of them since; a curve without one of its sides has none.
  */
 import { ceilDiv, floorDiv } from '../amounts.js';
 import { decodeSide } from '../curve/words.js';
@@ -11,7 +11,7 @@ import type { Market, Side } from '../types.js';
 export const HORIZONS_SEC = [1, 10, 60] as const;
 export type HorizonSec = (typeof HORIZONS_SEC)[number];
 
-/** The middle of a curve in half subticks: best ask plus best bid. Null when a side is empty. Throws CurveError for words that are none. */
+/** The middle of a curve in half subticks: best ask plus best bid. Null when a side is empty. Throws CurveError for malformed words. */
 export function middleOf(
   market: Pick<Market, 'lotUnits'>,
   { askWords, bidWords }: { askWords: readonly bigint[]; bidWords: readonly bigint[] },
@@ -32,8 +32,8 @@ interface TradedPart {
 type Grid = Pick<Market, 'lotUnits' | 'tickLotUnits'>;
 
 /**
- * What a part gains when its base is worth the middle: what was bought at the middle less what was paid, or what was got less what was sold at the
- * middle. Rounded down, once per part.
+ * What a part gains when its base is valued at the middle: for a purchase the value less what was paid, for a sale what was received less
+ * the value. Rounded down, once per part.
  */
 export function markoutUnits(market: Grid, part: TradedPart, middleHalfSubticks: bigint): bigint {
   const worth = part.baseUnits * middleHalfSubticks * market.tickLotUnits;

@@ -1,7 +1,8 @@
 /**
- * What a maker's fills in one market came to: what it bought and sold, and what it earned by closing what it had opened. Counted from the
- * first fill on: deposits and withdrawals move no position, so that selling what was deposited opens a short one. All sums are exact but one:
- * the cost that a part of a position takes with it is rounded towards zero, and what is left keeps the rest, so that nothing is lost.
+ * A maker's position in one market from its fills: what it bought and sold, and its profit from closing what it had opened. Counted from
+ * the first fill on: deposits and withdrawals move no position, so that selling what was deposited opens a short one. All sums are exact
+ * but one: when a part of a position is closed, its share of the cost is rounded towards zero, and the open rest keeps the remainder, so
+ * that no unit is lost.
  */
 import { absBig } from '../amounts.js';
 import type { Side } from '../types.js';
@@ -38,7 +39,10 @@ export const openUnits = ({ boughtBaseUnits, soldBaseUnits }: Position): bigint 
 export const costUnits = ({ realisedUnits, soldQuoteUnits, boughtQuoteUnits }: Position): bigint =>
   realisedUnits - (soldQuoteUnits - boughtQuoteUnits);
 
-/** The profit that a part realises, in quote units: zero where it opens. One that turns a position round closes and opens. */
+/**
+ * The profit that a part realises, in quote units: zero where it opens a position. A part that reverses a position closes the old one and
+ * opens a new one.
+ */
 export function closedUnits(position: Position, { side, baseUnits, quoteUnits }: PositionPart): bigint {
   const open = openUnits(position);
   const closes = side === 'ask' ? open > 0n : open < 0n;
@@ -69,7 +73,7 @@ export function afterPart(position: Position, part: PositionPart, closed: bigint
   };
 }
 
-/** A position without these last parts of it: every number in it is a sum over parts. */
+/** A position less its newest parts, whose sums are `taken`: every number in it is a sum over parts. */
 export function withoutParts(position: Position, taken: Position): Position {
   return {
     boughtBaseUnits: position.boughtBaseUnits - taken.boughtBaseUnits,
@@ -80,7 +84,10 @@ export function withoutParts(position: Position, taken: Position): Position {
   };
 }
 
-/** A leg's quote units shared out among its orders, in their order and to the unit: each gets what the leg so far has been paid beyond those before it. */
+/**
+ * A leg's quote units split among its orders, in their order and to the unit: each gets the quote amount of the leg up to and including it,
+ * less the amounts of the orders before it.
+ */
 export function quoteUnitsOfOrders(leg: {
   baseUnits: bigint;
   quoteUnits: bigint;

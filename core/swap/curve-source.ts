@@ -1,9 +1,10 @@
 import { costOf, quoteCeil, quoteFloor, remaining, trade, type Consumed, type CurveSides } from '../curve/walk.js';
 import { SUBTICKS_PER_TICK } from '../market.js';
-import type { Address, Market, Segment } from '../types.js';
-import { OWN, type Rate, type Source, type Traded } from './source.js';
+import type { Address, Market } from '../types.js';
+import { OWN, type Source, type Stretch, type Traded } from './source.js';
+import { stretchesOf } from './stretches.js';
 
-/** A live curve, and what its vault can pay. */
+/** The live curve of a market. */
 export interface CurveState {
   market: Market;
   sides: CurveSides;
@@ -33,33 +34,6 @@ export function curveSource(state: CurveState, buyToken: Address, availableUnits
     return result === null ? null : isBuy ? result.quoteUnits : result.baseUnits;
   }
 
-  /** Base of the segments that bring at least `rate`. */
-  function baseAt({ out, in: input }: Rate): bigint {
-    let base = 0n;
-    for (const segment of left) {
-      if (!bringsAtLeast(segment, out, input)) break;
-      base += segment.lengthUnits;
-    }
-    return base;
-  }
-
-  /** One base unit is worth subticks x tickLotUnits / (lotUnits x 256) quote units. */
-  function bringsAtLeast({ subticks }: Segment, out: bigint, input: bigint): boolean {
-    const quote = subticks * market.tickLotUnits;
-    const base = market.lotUnits * SUBTICKS_PER_TICK;
-    return isBuy ? base * input >= quote * out : quote * input >= base * out;
-  }
-
-  function tradedAt(rate: Rate): Traded {
-    const base = baseAt(rate);
-    const whole = tradedBase(base);
-    if (whole.outUnits <= availableUnits) return whole;
-    // The vault ends before the segments do. What just pays for the last unit may be worth more than that, and is then refused.
-    const cost = inputFor(availableUnits);
-    if (cost === null) return { inUnits: 0n, outUnits: 0n };
-    return { inUnits: outputFor(cost) === null ? cost - 1n : cost, outUnits: availableUnits };
-  }
-
   function tradedBase(base: bigint): Traded {
     const cost = costOf(left, base) ?? 0n;
     return isBuy
@@ -67,5 +41,35 @@ export function curveSource(state: CurveState, buyToken: Address, availableUnits
       : { inUnits: base, outUnits: quoteFloor(market, cost) };
   }
 
-  return { id: OWN, outputFor, inputFor, tradedAt };
+  /** One base unit is worth subticks x tickLotUnits / (lotUnits x 256) quote units. */
+  function segmentsAsStretches(): Stretch[] {
+    const list: Stretch[] = [];
+    let [base, before]: [bigint, Traded] = [0n, { inUnits: 0n, outUnits: 0n }];
+    for (const { lengthUnits, subticks } of left) {
+      base += lengthUnits;
+      const whole = tradedBase(base);
+      const isLast = whole.outUnits > availableUnits;
+      const end = isLast ? vaultEnd() : whole;
+      const [quote, one] = [subticks * market.tickLotUnits, market.lotUnits * SUBTICKS_PER_TICK];
+      const [gain, per] = isBuy ? [one, quote] : [quote, one];
+      const [inUnits, outUnits] = [end.inUnits - before.inUnits, end.outUnits - before.outUnits];
+      if (inUnits > 0n && outUnits >= 0n) list.push({ gain, base: per, slope: 0n, inUnits, outUnits });
+      if (isLast) break;
+      before = whole;
+    }
+    return list;
+  }
+
+  /**
+   * The vault's liquidity ends before the segments do. The input that just pays for the last available unit may buy more than that, and is
+   * then refused.
+   */
+  function vaultEnd(): Traded {
+    const cost = inputFor(availableUnits);
+    if (cost === null) return { inUnits: 0n, outUnits: 0n };
+    return { inUnits: outputFor(cost) === null ? cost - 1n : cost, outUnits: availableUnits };
+  }
+
+  const stretches = stretchesOf(segmentsAsStretches());
+  return { id: OWN, outputFor, inputFor, tradedAt: stretches.tradedAt, stretches: stretches.list };
 }

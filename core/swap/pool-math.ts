@@ -7,7 +7,8 @@ import { ceilDiv } from '../amounts.js';
 const Q96 = 2n ** 96n;
 const MAX_U256 = 2n ** 256n - 1n;
 export const FEE_DENOMINATOR = 1_000_000n;
-const MAX_TICK = 887_272;
+/** The highest tick that has a price; the lowest is its negative. */
+export const MAX_TICK = 887_272;
 
 /** sqrt(1.0001)^-(2^i) as Q128, for i from 0: what the pool's contract multiplies by. */
 const TICK_FACTORS = [
@@ -45,14 +46,14 @@ export function sqrtPriceAtTick(tick: number): bigint {
   return ceilDiv(ratio, 2n ** 32n);
 }
 
-/** Amount of token0 between two prices, rounded as told. */
+/** Amount of token0 between two prices, rounded up or down. */
 function amount0(liquidity: bigint, low: bigint, high: bigint, roundUp: boolean): bigint {
   const numerator = liquidity * Q96 * (high - low);
   // Two divisions in the contract's order, since each of them rounds.
   return roundUp ? ceilDiv(ceilDiv(numerator, high), low) : numerator / high / low;
 }
 
-/** Amount of token1 between two prices, rounded as told. */
+/** Amount of token1 between two prices, rounded up or down. */
 function amount1(liquidity: bigint, low: bigint, high: bigint, roundUp: boolean): bigint {
   const numerator = liquidity * (high - low);
   return roundUp ? ceilDiv(numerator, Q96) : numerator / Q96;
@@ -94,7 +95,19 @@ export function priceAfterOutput(
 /** Integer square root, rounded down. */
 export function squareRoot(value: bigint): bigint {
   if (value < 2n) return value;
-  let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2));
+  return rootFrom(value, 1n << BigInt(Math.ceil(value.toString(2).length / 2)));
+}
+
+/** The same; a `guess` (above zero) near the root saves steps. */
+export function squareRootNear(value: bigint, guess: bigint): bigint {
+  if (value < 2n) return value;
+  // After one step from any guess the value is never below the root.
+  return rootFrom(value, (guess + value / guess) / 2n);
+}
+
+/** Newton's method from a guess that is not below the root. */
+function rootFrom(value: bigint, guess: bigint): bigint {
+  let root = guess;
   for (;;) {
     const next = (root + value / root) / 2n;
     if (next >= root) return root;

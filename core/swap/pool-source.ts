@@ -1,13 +1,7 @@
-import { ceilDiv, maxBig, minBig } from '../amounts.js';
-import {
-  FEE_DENOMINATOR,
-  inputBetween,
-  outputBetween,
-  priceAfterInput,
-  priceAfterOutput,
-  squareRoot,
-} from './pool-math.js';
-import type { Rate, Source, Traded } from './source.js';
+import { ceilDiv } from '../amounts.js';
+import { FEE_DENOMINATOR, inputBetween, outputBetween, priceAfterInput, priceAfterOutput } from './pool-math.js';
+import type { Source, Stretch } from './source.js';
+import { stretchesOf } from './stretches.js';
 
 /** A stretch of constant liquidity, as far as the price can go in it. */
 export interface PoolRange {
@@ -70,30 +64,33 @@ export function poolSource(state: PoolState): Source {
     return null;
   }
 
-  /** Where the pool's price, the fee included, has fallen to `rate`, on the far side of the range's end at most. */
-  function priceAt({ out, in: input }: Rate): bigint {
-    // Selling token0 brings price x (1 - fee), selling token1 brings (1 - fee) / price.
-    const [above, below] = zeroForOne
-      ? [out * FEE_DENOMINATOR, input * afterFee]
-      : [input * afterFee, out * FEE_DENOMINATOR];
-    return below === 0n ? 0n : squareRoot((above << 192n) / below);
-  }
+  const stretches = stretchesOf(stretchesOfPool(state, withFee));
+  return { id: state.id, outputFor, inputFor, tradedAt: stretches.tradedAt, stretches: stretches.list };
+}
 
-  function tradedAt(rate: Rate): Traded {
-    const target = priceAt(rate);
-    const noBound = !zeroForOne && rate.out === 0n;
-    let price = state.sqrtPrice;
-    const traded = { inUnits: 0n, outUnits: 0n };
-    for (const { liquidity, endSqrtPrice } of state.ranges) {
-      const end = noBound ? endSqrtPrice : zeroForOne ? maxBig(endSqrtPrice, target) : minBig(endSqrtPrice, target);
-      if (zeroForOne ? end >= price : end <= price) break;
-      traded.inUnits += withFee(inputBetween(liquidity, price, end));
-      traded.outUnits += outputBetween(liquidity, price, end);
-      price = end;
-      if (end !== endSqrtPrice) break;
+/** Binary digits that terms of a stretch have behind the point. */
+const POINT_BITS = 64n;
+
+/** Constant liquidity trades as reserves do whose product is constant; what is paid counts without the fee. */
+function stretchesOfPool(
+  { zeroForOne, feePpm, sqrtPrice, ranges }: PoolState,
+  withFee: (units: bigint) => bigint,
+): Stretch[] {
+  const afterFee = FEE_DENOMINATOR - feePpm;
+  const list: Stretch[] = [];
+  let price = sqrtPrice;
+  for (const { liquidity, endSqrtPrice } of ranges) {
+    const inUnits = withFee(inputBetween(liquidity, price, endSqrtPrice));
+    if (liquidity > 0n && inUnits > 0n) {
+      const scaled = liquidity << POINT_BITS;
+      const [reserve0, reserve1] = [(scaled << 96n) / price, (scaled * price) >> 96n];
+      const [reserveIn, reserveOut] = zeroForOne ? [reserve0, reserve1] : [reserve1, reserve0];
+      const outUnits = outputBetween(liquidity, price, endSqrtPrice);
+      const [gain, base] = [reserveOut * afterFee, reserveIn * FEE_DENOMINATOR];
+      // A reserve that rounds to nothing has no rate.
+      if (gain > 0n && base > 0n) list.push({ gain, base, slope: afterFee << POINT_BITS, inUnits, outUnits });
     }
-    return traded;
+    price = endSqrtPrice;
   }
-
-  return { id: state.id, outputFor, inputFor, tradedAt };
+  return list;
 }

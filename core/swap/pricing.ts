@@ -1,24 +1,25 @@
-/** What a quote promises, from what the market gives. Amounts in base units; what is rounded says so. */
+/** The amounts that a quote promises, computed from what its sources trade. Amounts are in base units; each function says how it rounds. */
 import { ceilDiv } from '../amounts.js';
 import { candidatesOf } from './candidates.js';
+import { callsIn, isOwnOnly, ownCallsIn } from './paths.js';
 import { OWN, type Source } from './source.js';
 import { split, type Part, type SplitKind } from './split.js';
 
 export const BPS = 10_000n;
 
-/** The least output of a sell order: no more than the slippage is given up, so it is rounded up. */
+/** The least output of a sell order. Rounded up, so that the owner gives up no more than the slippage. */
 export function minBuyUnits(buyUnits: bigint, slippageBps: number): bigint {
   return ceilDiv(buyUnits * (BPS - BigInt(slippageBps)), BPS);
 }
 
-/** The most input of a buy order: no more than the slippage is added, so it is rounded down. */
+/** The most input of a buy order. Rounded down, so that no more than the slippage is added. */
 export function maxSellUnits(expectedUnits: bigint, slippageBps: number): bigint {
   return (expectedUnits * (BPS + BigInt(slippageBps))) / BPS;
 }
 
-/** What a route's execution costs in gas: by the curve alone, or through the settler's own hands. */
+/** What a route's execution costs in gas: on our curve alone, or as a route through the settler. */
 export interface GasModel {
-  /** An order by the curve alone. */
+  /** An order on our own curve alone. */
   own: bigint;
   /** A route, without its parts. */
   route: bigint;
@@ -26,20 +27,23 @@ export interface GasModel {
   routeOwn: bigint;
   /** Each call of an external contract. */
   routeCall: bigint;
+  /** Each leg of a path over our own curve. */
+  routeOwnCall: bigint;
   /** An approval by signature that an order brings along. */
   permit: bigint;
 }
 
 /**
- * Measured: `npm run bench:swap` prints it, from orders as the executor sends them, against the published Permit2 and Uniswap v3; the figures are in
- * snapshots/gas.json (`order.*`), and a test fails when the two part. It pays for the costliest order measured of each route, were it the first of its
- * Permit2 nonce word.
+ * Measured: `npm run bench:swap` prints it, from orders as the executor sends them, against the published Permit2 and Uniswap v3; the
+ * figures are in snapshots/gas.json (`order.*`), and a test fails when the two differ. The model covers the costliest order measured of
+ * each route, also when it is the first of its Permit2 nonce word.
  */
 export const DEFAULT_GAS: GasModel = {
   own: 160_000n,
-  route: 169_000n,
-  routeOwn: 29_000n,
-  routeCall: 86_000n,
+  route: 170_000n,
+  routeOwn: 30_000n,
+  routeCall: 87_000n,
+  routeOwnCall: 144_000n,
   permit: 55_000n,
 };
 
@@ -52,10 +56,11 @@ export const withExtraGas = (model: GasModel, extraGas: bigint): GasModel => ({
 
 /** Gas of an order that trades with these sources. */
 export function gasOf(model: GasModel, ids: readonly string[]): bigint {
-  const calls = BigInt(ids.filter((id) => id !== OWN).length);
+  const [calls, ownCalls] = [BigInt(callsIn(ids)), BigInt(ownCallsIn(ids))];
   const hasOwn = ids.includes(OWN);
   if (calls === 0n) return model.own;
-  return model.route + (hasOwn ? model.routeOwn : 0n) + calls * model.routeCall;
+  const external = (calls - ownCalls) * model.routeCall;
+  return model.route + (hasOwn ? model.routeOwn : 0n) + external + ownCalls * model.routeOwnCall;
 }
 
 /** What a rollup charges for an order's data, in wei, and for that of each call of an external contract. */
@@ -64,7 +69,7 @@ export interface DataFee {
   callWei: bigint;
 }
 
-/** Price of gas in the sell token: `units` of it are worth `wei`. Left out, data costs nothing. */
+/** Price of gas in the sell token: `units` of it are worth `wei`. Without a data fee, data costs nothing. */
 export interface GasPrice {
   weiPerGas: bigint;
   units: bigint;
@@ -79,7 +84,7 @@ export function feeUnits(gas: bigint, price: GasPrice, marginBps: number, calls 
   return ceilDiv(costWei * price.units * (BPS + BigInt(marginBps)), price.wei * BPS);
 }
 
-/** The price with what gas may rise until an order is executed. */
+/** The price plus what gas may rise until an order is executed. */
 export const withVolatility = (price: GasPrice, volatilityBps: number): GasPrice => ({
   ...price,
   weiPerGas: ceilDiv(price.weiPerGas * (BPS + BigInt(volatilityBps)), BPS),
@@ -89,7 +94,10 @@ export const withVolatility = (price: GasPrice, volatilityBps: number): GasPrice
 export const worthWei = (units: bigint, price: Pick<GasPrice, 'units' | 'wei'>): bigint =>
   (units * price.wei) / price.units;
 
-/** The most that an order may cost whose fee is worth `feeWei`, when so much of the cost may be lost; null for any cost. Rounded down. */
+/**
+ * The most that an order with a fee worth `feeWei` may cost, if the service may lose `maxLossBps` of the cost; null means any cost. Rounded
+ * down.
+ */
 export function mostCostWei(feeWei: bigint, maxLossBps: number): bigint | null {
   const keptBps = BPS - BigInt(maxLossBps);
   return keptBps <= 0n ? null : (feeWei * BPS) / keptBps;
@@ -110,12 +118,15 @@ export interface RouteQuestion {
   amountUnits: bigint;
   sources: readonly Source[];
   preference: 'auto' | 'preferService' | 'onlyService';
-  /** How much worse than the best route our own may be and still be preferred. */
+  /** By how much our own route may be worse than the best and still be chosen. */
   toleranceBps: number;
   feeOf(ids: readonly string[]): bigint;
   /** Whether a route of these sources may be taken at all. Default: any. */
   mayTake?(ids: readonly string[]): boolean;
-  /** What a route costs beyond its fee, in the sell token: it counts where routes are compared, and is taken from nobody. Default: nothing. */
+  /**
+   * What a route costs beyond its fee, in the sell token. It only counts when routes are compared; it is charged to nobody. Default:
+   * nothing.
+   */
   burdenOf?(ids: readonly string[]): bigint;
 }
 
@@ -125,12 +136,12 @@ export type NoRoute = { problem: 'liquidity' } | { problem: 'fee'; feeUnits: big
 export const isNoRoute = (plan: RoutePlan | NoRoute): plan is NoRoute => 'problem' in plan;
 
 /**
- * The best route after the fee of each, over any of the sources; of equal ones one of fewest sources. Sets that can't bring more than one that was
- * found are not looked at.
+ * The best route over any of the sources, after each route's fee; of equal ones one with the fewest sources. Sets whose bound is not better
+ * than the best route so far are skipped.
  */
 export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
   const { preference, toleranceBps, kind, amountUnits, feeOf } = question;
-  const sources = question.sources.filter(({ id }) => preference !== 'onlyService' || id === OWN);
+  const sources = question.sources.filter(({ id }) => preference !== 'onlyService' || isOwnOnly(id));
   let least: bigint | null = null;
   const tradedBy = (set: readonly Source[]): bigint | null => {
     if (kind === 'buy') return amountUnits;
@@ -182,7 +193,7 @@ const burdenOn = ({ burdenOf }: RouteQuestion, set: readonly Source[]): bigint =
 
 const isShorter = (one: Compared, other: Compared): boolean => one.plan.parts.length < other.plan.parts.length;
 
-/** What no route over a set can better, as routes are compared. */
+/** The bound of a set's routes, as totals that routes are compared by. */
 function boundNet(question: RouteQuestion, set: readonly Source[], boundUnits: bigint): Totals {
   const { kind, amountUnits } = question;
   const fee = question.feeOf(idsOf(set));
@@ -193,7 +204,7 @@ function boundNet(question: RouteQuestion, set: readonly Source[], boundUnits: b
   return withBurden(kind, totals, burdenOn(question, set));
 }
 
-/** For a set whose fee leaves something to trade. */
+/** The route over exactly these sources; null when a split would leave one of them out. Their fee must leave something to trade. */
 function planOf({ kind, amountUnits, feeOf }: RouteQuestion, sources: readonly Source[]): RoutePlan | null {
   const fee = feeOf(idsOf(sources));
   const parts = split(kind, sources, kind === 'sell' ? amountUnits - fee : amountUnits);

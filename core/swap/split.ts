@@ -1,59 +1,74 @@
 import { maxBig, minBig } from '../amounts.js';
-import type { Rate, Source } from './source.js';
+import { squareRoot } from './pool-math.js';
+import { RATE_BITS, RATE_ONE, type Rate, type Source } from './source.js';
 
 /** One source's part: exactly `units` go in (kind sell) or come out (kind buy). */
 export interface Part {
   id: string;
   inUnits: bigint;
   outUnits: bigint;
+  /** For a path: the amounts that pass from one leg to the next, in the tokens between. Absent for a single place. */
+  via?: readonly bigint[];
 }
 
 export type SplitKind = 'sell' | 'buy';
 
-const RATE_BITS = 128n;
-/** The denominator of rates that are looked for. */
-export const RATE_ONE = 1n << RATE_BITS;
-const rateOf = (value: bigint): Rate => ({ out: value, in: 1n << RATE_BITS });
-/** The price at which a split meets is found to this many binary digits; what that leaves on the table is about the square of it. */
-const PRECISION_BITS = 40n;
-/** To so many where the price only bounds what there is. */
-const ROUGH_BITS = 24n;
-/** The search for that price begins with steps of so many binary digits. */
-const STRIDE_BITS = 4n;
+/** The rate of a square root in parts of 2^128. The search goes by roots, because amounts follow from them by a division. */
+export const rateOf = (root: bigint): Rate => ({ out: root * root, in: RATE_ONE, root });
+/** The meeting rate of a split is found to this many binary digits; the loss from that is about the square of the error. */
+const PRECISION_BITS = 36n;
+/** The same for a rate that only bounds routes. */
+const ROUGH_BITS = 20n;
+/** The search for the root begins with steps of this many binary digits. */
+const STRIDE_BITS = 2n;
 
 /**
- * Divides an exact input (sell) or an exact output (buy) among sources so that the last unit brings the same everywhere, which is the
- * best there is because no source gets better with size. Parts of nothing are left out. Null when the sources together can't do it.
+ * Divides an exact input (sell) or an exact output (buy) among sources so that the last unit has the same rate everywhere. That is the best
+ * split, because no source gets better with size. Empty parts are left out. Null when the sources together can't trade the amount.
  */
 export function split(kind: SplitKind, sources: readonly Source[], amountUnits: bigint): Part[] | null {
   const [only] = sources;
   if (sources.length === 1 && only !== undefined) return complete(kind, [[only, amountUnits]]);
-  const tradedAt = (rate: bigint): bigint[] =>
-    sources.map((source) => {
-      const { inUnits, outUnits } = source.tradedAt(rateOf(rate));
+  const tradedAt = (root: bigint): bigint[] => {
+    const rate = rateOf(root);
+    return sources.map((source) => {
+      const { inUnits, outUnits } = source.tradedAt(rate);
       return kind === 'sell' ? inUnits : outUnits;
     });
-  const enough = (rate: bigint): boolean => tradedAt(rate).reduce((sum, units) => sum + units, 0n) >= amountUnits;
+  };
+  const enough = enoughAt(kind, sources, amountUnits);
   if (!enough(0n)) return null;
-  const [low, high] = meetingRate(enough, averageRate(sources));
+  const [low, high] = meetingRoot(enough, averageRoot(sources));
   return complete(kind, allocate(sources, tradedAt(high), tradedAt(low), amountUnits));
 }
 
-/** The rate at which all sources meet, in parts of RATE_ONE, never 0; null when they can't trade so much together. */
-export function meetingRateOf(kind: SplitKind, sources: readonly Source[], amountUnits: bigint): bigint | null {
-  const enough = (rate: bigint): boolean =>
-    sources.reduce((sum, source) => {
-      const { inUnits, outUnits } = source.tradedAt(rateOf(rate));
-      return sum + (kind === 'sell' ? inUnits : outUnits);
-    }, 0n) >= amountUnits;
+/** The square root of the rate at which all sources meet, in parts of 2^128, never 0; null when they can't trade so much together. */
+export function meetingRootOf(kind: SplitKind, sources: readonly Source[], amountUnits: bigint): bigint | null {
+  const enough = enoughAt(kind, sources, amountUnits);
   if (!enough(0n)) return null;
-  const [low] = meetingRate(enough, averageRate(sources), ROUGH_BITS);
+  const [low] = meetingRoot(enough, averageRoot(sources), ROUGH_BITS);
   return maxBig(low, 1n);
 }
 
-/** Two neighbouring rates: enough is traded at the lower one, and not at the higher one. The search begins at `guess`, above zero. */
-function meetingRate(
-  enough: (rate: bigint) => boolean,
+/** Whether all sources together trade so much while each still brings the rate of a root. */
+function enoughAt(kind: SplitKind, sources: readonly Source[], amountUnits: bigint): (root: bigint) => boolean {
+  return (root) => {
+    const rate = rateOf(root);
+    let sum = 0n;
+    for (const source of sources) {
+      const { inUnits, outUnits } = source.tradedAt(rate);
+      sum += kind === 'sell' ? inUnits : outUnits;
+      if (sum >= amountUnits) return true;
+    }
+    return false;
+  };
+}
+
+/**
+ * Two neighbouring roots: the sources trade enough at the lower one, and not at the higher one. The search begins at `guess`, above zero.
+ */
+function meetingRoot(
+  enough: (root: bigint) => boolean,
   guess: bigint,
   precisionBits = PRECISION_BITS,
 ): [bigint, bigint] {
@@ -69,25 +84,28 @@ function meetingRate(
     }
   }
   while (high - low > 1n && high - low > high >> precisionBits) {
-    const middle = (low + high) / 2n;
+    const middle = (low + high) >> 1n;
     if (enough(middle)) low = middle;
     else high = middle;
   }
   return [low, high];
 }
 
-/** What the sources bring on average when they trade all they can: a rate near any at which they meet. */
-function averageRate(sources: readonly Source[]): bigint {
+/** Root of the average rate at which the sources trade all they can; the meeting rate is near it. */
+function averageRoot(sources: readonly Source[]): bigint {
   let [input, output] = [0n, 0n];
   for (const source of sources) {
     const { inUnits, outUnits } = source.tradedAt(rateOf(0n));
     input += inUnits;
     output += outUnits;
   }
-  return input === 0n ? 1n : maxBig((output << RATE_BITS) / input, 1n);
+  return input === 0n ? 1n : maxBig(squareRoot((output << RATE_BITS) / input), 1n);
 }
 
-/** Everybody gets what is better than the meeting rate; who has more at that rate gets the rest, in the order of the sources. */
+/**
+ * Each source trades what it has at better rates than the meeting rate; sources with more at that rate get the rest, in the order of the
+ * sources.
+ */
 function allocate(
   sources: readonly Source[],
   better: readonly bigint[],

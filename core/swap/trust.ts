@@ -1,28 +1,31 @@
 /**
- * What the service risks for the orders of one owner, in gas. A transaction that reverts costs the service its gas, and its owner can bring
- * that about, alone or with a maker who takes its quotes away; so what it may burn is held against what the owner has spent. Nothing is
- * forgotten with time, since waiting is free.
+ * What the service risks for the orders of one owner, in gas. A transaction that reverts costs the service its gas, and its owner can cause
+ * that, alone or together with a maker who cancels orders. So the gas that an owner's transactions may burn is limited by what the owner
+ * has spent. Time restores no credit, since waiting is free.
  */
 import { ceilDiv, minBig } from '../amounts.js';
 import { DEFAULT_GAS, gasOf } from './pricing.js';
-import { OWN } from './source.js';
+import { callsIn, venuesIn } from './paths.js';
 
-/** What the owner of an order pays for one fill at least, by its fee, and what a swap of its own takes. */
+/** Gas that an owner earns: by a fill, whose fee pays for at least this much, and by a swap of its own, which takes this much. */
 const EARNED_GAS = { fill: 160_000n, swap: 96_000n } as const;
-/** Beyond this nothing is saved up: two of the dearest orders. */
+/** Highest credit: about two of the most expensive orders. */
 const MOST_CREDIT_GAS = 700_000n;
-/** What a transaction for a key over our curve alone burns at most: Permit2 refuses it, or our curve does, before anything has moved. */
+/**
+ * Most gas that a reverting transaction on our curve alone burns, for an owner without code: Permit2 or our curve refuses it before any
+ * token is moved.
+ */
 const OWN_GAS = 80_000n;
 
 /**
- * What an owner did, or that a transaction for it reverted. Whether a trade came before it does not matter: that another address paid for the
- * trade tells neither that it is a stranger's nor that it was the cause.
+ * A fill or swap of an owner, or a reverted transaction for it. Whether a trade of another address preceded a revert does not matter: the
+ * owner may control that address, and the trade need not be the cause.
  */
 export type Dealing = { kind: 'fill' | 'swap' } | { kind: 'revert'; gasUsed: bigint };
 
 /**
- * The gas that an owner has to its credit: what a new account is given for what it took to set it up, and each fill and each swap of its own,
- * less what its transactions have burnt. `dealings` are in the order of the chain.
+ * An owner's credit in gas: what a new account starts with, plus each fill and each swap of its own, less what its reverted transactions
+ * have burnt. `dealings` are in the order of the chain.
  */
 export function creditGas(newAccountGas: bigint, dealings: readonly Dealing[]): bigint {
   return dealings.reduce((credit, one) => {
@@ -37,14 +40,14 @@ function revertsSinceFill(dealings: readonly Dealing[]): number {
   return dealings.slice(fillAt + 1).filter(({ kind }) => kind === 'revert').length;
 }
 
-/** What counts of a transaction, once it is sent, too. */
+/** The parts of a transaction that decide its risk, before and after it is sent. */
 export interface Sent {
   /** Number of venues that it trades with, our own curve among them. */
   venues: number;
-  /** How many of them are pools. */
+  /** How many of them are pools, or our own curve as a leg of a path, which reverts as late as pools do. */
   pools: number;
   gasLimit: bigint;
-  /** What comes before the trade and is burnt, too, if that fails: an approval by signature. Left out for nothing. */
+  /** Gas of what runs before the trade and is burnt with it: an approval by signature. Default: zero. */
   beforeGas?: bigint;
 }
 
@@ -54,13 +57,14 @@ export interface Risky extends Sent {
   isCode: boolean;
 }
 
-/** Gas that a transaction may burn. That a pool has moved is seen when everything else is done. */
+/** Gas that a transaction may burn. A price change of a pool makes it revert only at the end, so pools put the whole limit at risk. */
 export const riskGas = ({ pools, gasLimit, isCode, beforeGas = 0n }: Omit<Risky, 'venues'>): bigint =>
   isCode || pools > 0 ? gasLimit : minBig(gasLimit, OWN_GAS + beforeGas);
 
 /**
- * Whether an owner of whom nothing reverted, and nothing is under way, may have one transaction over a pool by itself: who spoils it pays for a trade
- * in that pool. So a new account may begin there; were it to revert, the service would lose more than the account and that trade cost, once.
+ * Whether an owner without reverts may have one transaction over a single pool, while nothing else of it is under way: to make it revert
+ * one must pay for a trade in that pool. So a new account may begin with a pool; if that reverts, the service loses once, more than the
+ * account and the trade cost the owner.
  */
 const isFirstPool = (
   dealings: readonly Dealing[],
@@ -73,9 +77,12 @@ const isFirstPool = (
   credit >= OWN_GAS + beforeGas &&
   dealings.every(({ kind }) => kind !== 'revert');
 
-/** What bounds the risk for an owner, beside what it did. */
+/** Limits of the risk for an owner, besides its dealings. */
 interface Limits {
-  /** Most reverts since the newest fill, whatever the credit; a swap of the owner's own since the newest revert allows one more. */
+  /**
+   * Most reverts since the newest fill, whatever the credit. Once they are used up, a swap of the owner's own since the newest revert
+   * allows one more.
+   */
   maxReverts: number;
   newAccountGas: bigint;
 }
@@ -87,8 +94,9 @@ function revertsLeft(dealings: readonly Dealing[], maxReverts: number): number {
 }
 
 /**
- * Whether another transaction may be sent for an owner of whom `underWay` may still revert: at once; when one that is under way did not; or
- * not before the owner paid for a fill or a swap. The credit covers what all of them could burn together.
+ * Whether another transaction may be sent for an owner whose transactions `underWay` may still revert: `send` now; `wait` until one that is
+ * under way has succeeded; `refuse` until the owner has paid for a fill or a swap. The credit must cover what all of them could burn
+ * together.
  */
 export function mayRisk(
   dealings: readonly Dealing[],
@@ -100,32 +108,33 @@ export function mayRisk(
   const alone = riskGas(transaction);
   if (underWay.length === 0 && byCount > 0 && isFirstPool(dealings, credit, transaction)) return 'send';
   if (byCount <= 0 || (alone > credit && !isFirstPool(dealings, credit, transaction))) return 'refuse';
-  // With the code that the account has by now: an account may get some while transactions for its key are under way.
+  // Uses the account's present code for all of them: an account may get code while its transactions are under way.
   const together = underWay.reduce((sum, one) => sum + riskGas({ ...one, isCode: transaction.isCode }), alone);
   return underWay.length < byCount && together <= credit ? 'send' : 'wait';
 }
 
-/** Room of a transaction whose owner's code may use it up. */
+/** Gas limit above the estimate, for every transaction. */
 const SPARE_GAS = 30_000n;
 
 /**
- * The limit of a transaction that takes `gas`. Room for what the market may do until it is mined, another segment of the curve or another tick
- * of a pool, is not for an owner with code, who may use it up.
+ * The limit of a transaction that takes `gas`. For an owner without code it includes room for market changes until it is mined, such as
+ * another segment of the curve or another tick of a pool; an owner's code could use up that room.
  */
 export const gasLimitOf = (gas: bigint, hasCode: boolean): bigint => (hasCode ? gas : (gas * 13n) / 10n) + SPARE_GAS;
 
-/** The least limit with which a transaction that takes `gas` is sent: a tenth more. */
+/** The least gas limit of a transaction that takes `gas`: a tenth more. */
 export const leastLimitOf = (gas: bigint): bigint => ceilDiv(gas * 11n, 10n);
 
-/** What is known of an owner by whom an order was signed, or for whom a quote is asked. */
+/** What is known of the owner of an order or a quote. */
 export interface Standing extends Limits {
   dealings: readonly Dealing[];
   isCode: boolean;
 }
 
 /**
- * The limit of a transaction over so many venues that takes `gas`, such that the owner's credit covers what it could burn: one of a key over pools
- * gives up room where credit is scarce. Null when the credit does not cover it, were nothing else under way.
+ * A gas limit for a transaction that takes `gas`, such that the owner's credit covers what it could burn. For an owner without code and a
+ * route over pools, the limit is lowered to the credit where that is scarce. Null when the credit does not cover it even with nothing else
+ * under way.
  */
 export function limitWithin(
   { dealings, isCode, maxReverts, newAccountGas }: Standing,
@@ -140,17 +149,18 @@ export function limitWithin(
 }
 
 /**
- * Whether an order over these sources may be sent for the owner with all the room that a transaction of its kind has as a rule: it may take more
- * gas once it is executed, and less room then. `checkGas` is the check of the owner's signature, `beforeGas` an approval that comes first.
+ * Whether an order over these sources may be sent for the owner with the full gas limit of such a transaction. A quote needs that, because
+ * the order may take more gas when it is executed, which leaves less room. `checkGas` is the check of the owner's signature, `beforeGas` an
+ * approval that comes first.
  */
 export const mayTake =
   (standing: Standing, checkGas: bigint, beforeGas = 0n) =>
   (ids: readonly string[]): boolean => {
     const gas = gasOf(DEFAULT_GAS, ids) + checkGas + beforeGas;
-    const route = { venues: ids.length, pools: ids.filter((id) => id !== OWN).length, beforeGas };
+    const route = { venues: venuesIn(ids), pools: callsIn(ids), beforeGas };
     return limitWithin(standing, { ...route, gas }) === gasLimitOf(gas, standing.isCode);
   };
 
-/** Why nothing is sent for an owner: transactions for it have reverted, or it has not spent enough yet. */
+/** Code of the reason why nothing is sent for an owner: its transactions have reverted, or it has not spent enough yet. */
 export const refusalCodeOf = (dealings: readonly Dealing[]): 'TOO_MANY_REVERTS' | 'UNPROVEN_ACCOUNT' =>
   dealings.some(({ kind }) => kind === 'revert') ? 'TOO_MANY_REVERTS' : 'UNPROVEN_ACCOUNT';

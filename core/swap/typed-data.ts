@@ -1,7 +1,7 @@
 /** What the owner of a gasless order signs: Permit2's witness transfer, as a wallet takes it. */
 import type { Address } from '../types.js';
 
-/** Continues Permit2's own stub; the types that it names follow in alphabetical order. */
+/** Appended to Permit2's own type string; the types that it names follow in alphabetical order. */
 export const WITNESS_TYPE_STRING =
   'OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)' +
   'TokenPermissions(address token,uint256 amount)';
@@ -65,7 +65,7 @@ const CANCELLATION_TYPES = {
   OrderCancellation: [{ name: 'orderId', type: 'string' }],
 };
 
-/** What the owner of an order signs to take it back. An order's id is used once, so that a signature says nothing of any other. */
+/** What the owner of an order signs to cancel it. Order ids are unique, so the signature is valid for this order only. */
 export const cancellationTypedData = (
   orderId: string,
   { chainId, settler }: { chainId: number; settler: Address },
@@ -79,7 +79,7 @@ export const cancellationTypedData = (
 /** The two forms of `permit` that tokens have: for an amount (EIP-2612), or for all or nothing (DAI). */
 export type PermitStyle = 'eip2612' | 'dai';
 
-/** The EIP-712 domain of a token; what it does not have is left out of its type, too. */
+/** The EIP-712 domain of a token; fields that it does not have are left out of the type, too. */
 export interface TokenDomain {
   name?: string;
   version?: string;
@@ -111,7 +111,7 @@ const PERMIT_FIELDS: Record<PermitStyle, { name: string; type: string }[]> = {
   ],
 };
 
-/** An allowance without end, which is what a permit for Permit2 gives: Permit2 spends by a signature over each amount alone. */
+/** The unlimited allowance that a permit gives Permit2: Permit2 itself spends only by a signature over each amount. */
 export const PERMIT_VALUE = 2n ** 256n - 1n;
 
 export interface PermitTerms {
@@ -131,7 +131,7 @@ export interface PermitTypedData {
   message: Record<string, string | boolean>;
 }
 
-/** What an owner signs in the place of an approval, as eth_signTypedData_v4 wants it. */
+/** What an owner signs instead of sending an approval, as eth_signTypedData_v4 takes it. */
 export function permitTypedData(style: PermitStyle, domain: TokenDomain, terms: PermitTerms): PermitTypedData {
   const { owner, spender } = terms;
   const [nonce, deadline] = [terms.nonce.toString(), terms.deadlineSec.toString()];
@@ -163,7 +163,7 @@ export interface OrderTypedData {
 }
 
 /**
- * Typed data as eth_signTypedData_v4 wants it: `EIP712Domain` is among the types, because wallets hash an empty domain without it, and
+ * Typed data as eth_signTypedData_v4 takes it: `EIP712Domain` is among the types, because wallets hash an empty domain without it, and
  * integers are decimal strings, because JSON numbers lose digits.
  */
 export function orderTypedData(terms: OrderTerms, domain: OrderDomain): OrderTypedData {

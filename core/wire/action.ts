@@ -7,8 +7,9 @@ import { TIFS } from './types.js';
 import type { WireAction, WireActionType, WireGrouping, WireOrder, WireOrderType, WireTif } from './types.js';
 
 /**
- * How an action is rebuilt: `canonical` normalises decimals, lower-cases client order ids and leaves out what is null or false by choice, as
- * the signer most likely did; `received` keeps all of it, for signers that sign what they send. Both forms mean the same.
+ * How an action is rebuilt for checking its signature. `canonical` normalises decimals, lower-cases client order ids and leaves out
+ * optional fields that are null or false, as most clients do before they sign; `received` keeps everything as sent, for clients that sign
+ * what they send. Both forms mean the same.
  */
 type StringForm = 'canonical' | 'received';
 
@@ -52,7 +53,7 @@ const READERS: Readonly<Record<WireActionType, Reader>> = {
   },
   scheduleCancel: (action, form) => {
     onlyKeys(action, 'action', ['type', 'time']);
-    // Of some signers a time that is not there is nil in what they sign, and then absent from what they send.
+    // Some clients sign a missing time as nil, but leave it out of what they send.
     const { time = null } = action;
     return { type: 'scheduleCancel', ...readOptional('time', time, form, (value) => asUint(value, 'action.time')) };
   },
@@ -207,7 +208,9 @@ function readFlag<K extends string>(action: JsonObject, key: K, form: StringForm
   return flag[key] === false && form === 'canonical' ? {} : (flag as Partial<Record<K, true>>);
 }
 
-/** A field that may be absent. As received, a null stays where it is: the types are those of the canonical form, the only one that is judged. */
+/**
+ * A field that may be absent. In the received form a null stays; the types describe the canonical form, which is the one that is executed.
+ */
 function readOptional<K extends string, T>(
   key: K,
   value: unknown,

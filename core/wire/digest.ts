@@ -34,13 +34,15 @@ const USER_DOMAIN_NAME = hashText('HyperliquidSignTransaction');
 const ACTION_DOMAIN = hashWords(DOMAIN_TYPE, hashText('Exchange'), VERSION, word(1337n), ZERO);
 const SOURCES: Readonly<Record<SourceLetter, Uint8Array>> = { a: hashText('a'), b: hashText('b') };
 
-/** The structure of an action's signature, of which only the connection id changes; hashing is synchronous, so one buffer does. */
+/**
+ * The encoded structure of an action's signature, in which only the connection id changes; hashing is synchronous, so one buffer is enough.
+ */
 const AGENT_WORDS: Readonly<Record<SourceLetter, Uint8Array>> = {
   a: joined(AGENT_TYPE, SOURCES.a, ZERO),
   b: joined(AGENT_TYPE, SOURCES.b, ZERO),
 };
 
-/** The bytes of a typed digest; hashing is synchronous, so one buffer does. */
+/** The bytes of a typed digest; hashing is synchronous, so one buffer is enough. */
 const TYPED = new Uint8Array(66);
 TYPED.set([0x19, 0x01]);
 

@@ -23,7 +23,7 @@ export function preimage(actionBytes: Uint8Array, context: ActionContext): Uint8
   const { nonce, vaultAddress, expiresAfter } = context;
   const vault = vaultAddress === null ? null : hexToBytes(vaultAddress);
   const length = actionBytes.length + 9 + (vault?.length ?? 0) + (expiresAfter === null ? 0 : 9);
-  // From the pool: a buffer of its own costs more than hashing it.
+  // From Node's buffer pool: allocating a separate buffer takes longer than hashing it.
   const bytes = Buffer.allocUnsafe(length);
   bytes.set(actionBytes);
   let at = writeUint64(bytes, nonce, actionBytes.length);

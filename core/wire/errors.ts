@@ -1,4 +1,4 @@
-/** A request that is not of the wire's shape. The message names the field; nothing of it was judged and no nonce is used up. */
+/** A malformed request. The message names the field; nothing was executed and no nonce is used up. */
 export class WireError extends Error {
   override readonly name = 'WireError';
   readonly code = 'bad_request';

@@ -1,7 +1,6 @@
 /**
- * Public key recovery. The native library is loaded by its own entry point, because its main entry falls back to a JavaScript
- * implementation, many times slower, without a word. Where the binding does not load, WASM takes over and `signatureBackend`
- * says so.
+ * Public key recovery. The native library is loaded by its own entry point, because its main entry silently falls back to a JavaScript
+ * implementation, which is many times slower. Where the binding does not load, WASM takes over and `signatureBackend` says so.
  */
 import { createRequire } from 'node:module';
 import { bytesToHex, keccak256Bytes } from '../hash.js';

@@ -25,7 +25,7 @@ export interface OrderAction {
   type: 'order';
   orders: WireOrder[];
   grouping: WireGrouping;
-  /** Older clients sign one; its value means nothing here. */
+  /** Older clients sign one; the value is ignored. */
   brokerCode?: number;
   builder?: { b: Address; f: number };
 }

@@ -31,11 +31,16 @@ export function sandboxIssuerKey(): string {
 
 /** Slow to derive, so only once. */
 let parent: HDNodeWallet | undefined;
+const keys = new Map<number, { address: string; privateKey: string }>();
 
 function keyAt(index: number): { address: string; privateKey: string } {
-  parent ??= HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
-  const { address, privateKey } = parent.deriveChild(index);
-  return { address, privateKey };
+  let key = keys.get(index);
+  if (key === undefined) {
+    parent ??= HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
+    const { address, privateKey } = parent.deriveChild(index);
+    keys.set(index, (key = { address, privateKey }));
+  }
+  return { ...key };
 }
 
 /** What the sandbox's chain and its users agree on. */

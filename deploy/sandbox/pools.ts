@@ -32,7 +32,7 @@ const DEPTHS = [400_000n, 100_000n] as const;
 const DOLLARS: Record<SandboxSymbol, bigint> = { WETH: 2_500n, USDC: 1n, DAI: 1n, cbBTC: 65_000n };
 
 /** Fixed: what a pool's price history costs depends on the second in which a block is mined, so an estimate may be too low. */
-const GAS = { gasLimit: 8_000_000n };
+export const GAS = { gasLimit: 8_000_000n };
 
 const require = createRequire(import.meta.url);
 
@@ -81,7 +81,8 @@ export async function deployPools(
   };
 }
 
-async function publish(deployer: Wallet, path: string, ...args: unknown[]): Promise<Contract> {
+/** Deploys a published artifact. */
+export async function publish(deployer: Wallet, path: string, ...args: unknown[]): Promise<Contract> {
   const { abi, bytecode } = JSON.parse(readFileSync(require.resolve(path), 'utf8')) as {
     abi: InterfaceAbi;
     bytecode: string;
@@ -92,13 +93,14 @@ async function publish(deployer: Wallet, path: string, ...args: unknown[]): Prom
 }
 
 /** The tokens of a pair as a pool orders them, lower address first. */
-function sorted(tokens: readonly SandboxToken[], pair: string): [SandboxToken, SandboxToken] {
+export function sorted(tokens: readonly SandboxToken[], pair: string): [SandboxToken, SandboxToken] {
   const [one, other] = pair.split('-').map((symbol) => tokens.find((token) => token.symbol === symbol));
   if (one === undefined || other === undefined) throw new Error(`the tokens of ${pair} do not exist`);
   return BigInt(one.address) < BigInt(other.address) ? [one, other] : [other, one];
 }
 
-const unitsWorth = (token: SandboxToken, dollars: bigint): bigint =>
+/** So much of a token as the example makers' first prices make worth the dollars. */
+export const unitsWorth = (token: SandboxToken, dollars: bigint): bigint =>
   (parseUnits('1', token.decimals) * dollars) / DOLLARS[token.symbol];
 
 async function addPool(

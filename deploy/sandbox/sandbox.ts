@@ -5,6 +5,7 @@ import { sandboxAccounts, sandboxIssuerKey, type SandboxRole } from './accounts.
 import { PERMIT2_ADDRESS, placeGasPriceOracle, placePermit2, placeWeth } from './canonical.js';
 import { deployCurvebook, type DeployMarket } from '../deploy.js';
 import type { SandboxManifest } from '../manifest.js';
+import { deployPairs } from './pairs.js';
 import { deployPools, type SandboxRouter } from './pools.js';
 import { sandboxTokenList } from './token-list.js';
 import { createTokens, type SandboxSymbol, type SandboxToken } from './tokens.js';
@@ -35,6 +36,8 @@ export interface SandboxOptions {
   withdrawDelaySec?: number;
   /** Adds Uniswap v3 with a pool per market, which the settler may call. */
   pools?: boolean;
+  /** Adds Uniswap v2 with a pair per market, which the settler may call. */
+  pairs?: boolean;
   /** Of Uniswap v3. Default: SwapRouter02, as the real chain has it. */
   router?: SandboxRouter;
   log: (line: string) => void;
@@ -68,13 +71,14 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
   const tokens = await createTokens(provider, symbols);
   const pools =
     options.pools === true ? await deployPools(provider, tokens, markets, options.router ?? 'SwapRouter02') : null;
+  const pairs = options.pairs === true ? await deployPairs(provider, tokens, markets) : null;
   const { manifest, custodian, entrypoint } = await deployCurvebook({
     deployer: wallets.owner,
     owner: wallets.owner.address,
     curvePosters: [wallets.poster.address],
     claimPosters: [wallets.settler.address],
     executors: [wallets.executor.address],
-    targets: pools === null ? [] : [pools.uniswapV3Router],
+    targets: [pools?.uniswapV3Router, pairs?.uniswapV2Router].filter((router) => router !== undefined),
     withdrawDelaySec: options.withdrawDelaySec ?? 600,
     tokens,
     markets,
@@ -90,7 +94,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     deploymentId,
     rpcUrl: options.rpcUrl,
     serverUrl: options.serverUrl,
-    contracts: { ...contracts, ...Object.fromEntries(tokenContracts), ...pools },
+    contracts: { ...contracts, ...Object.fromEntries(tokenContracts), ...pools, ...pairs },
     deploymentBlock,
     tokens: manifest.tokens,
     tokenList: sandboxTokenList(chainId, manifest.tokens),

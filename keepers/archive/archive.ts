@@ -1,4 +1,4 @@
-/** The archive as the poster writes it: what must outlive the database for any fill to be explained. */
+/** The archive: what must survive a loss of the database so that every fill can still be explained. */
 import { encodeSnapshot } from '../../core/json.js';
 import type { Hex, MarketSnapshot } from '../../core/types.js';
 import { publicationRow } from '../../ledger/publications/publication-log.js';
@@ -16,10 +16,10 @@ import {
 } from './format.js';
 import type { ArchiveStore } from './store.js';
 
-/** What is made durable together, in one file. */
+/** Content of one file. */
 interface Entry {
   publications?: readonly Archived[];
-  /** How far the order log was read for the publications. */
+  /** Newest order row and highest order id of the publications' books. */
   book?: { orderSeq: number; oid: number };
   settlements?: readonly Settlement[];
   checkpoint?: CheckpointHead | null;
@@ -38,9 +38,9 @@ export interface ArchiveStatus {
   failures: number;
   /** Whether the newest write failed. */
   failing: boolean;
-  /** Since when something waits to be written; null while nothing does. What was dropped waits no more. */
+  /** Since when something waits to be written; null while nothing does. Dropped entries do not count. */
   waitingSinceMs: number | null;
-  /** Entries since the start that were sent and not kept in memory: they have to be exported. */
+  /** Entries since the start that were sent but neither written nor kept in memory: they have to be exported. */
   dropped: number;
 }
 
@@ -48,8 +48,8 @@ export interface Archive {
   /** Highest numbers in the archive, and those of this process. */
   highs(): ArchiveHighs;
   /**
-   * Makes an entry durable in the archive, as one file. Rejects when it can't; then nothing of it counts. With `keep` what failed is written
-   * before whatever comes next, because it is sent all the same.
+   * Makes an entry durable in the archive, as one file. Rejects when it can't; then nothing of it is in the archive. With `keep`, for an
+   * entry that is sent all the same, a failed one is kept in memory and written before the next entry.
    */
   write(entry: Entry, options?: { keep?: boolean }): Promise<void>;
   status(): ArchiveStatus;
@@ -58,7 +58,7 @@ export interface Archive {
 interface ArchiveDeps {
   store: ArchiveStore;
   deploymentId: string;
-  /** Signs each file: the poster's or the settler's, so that only who could send what is in it could have written it. */
+  /** Signs each file: the poster's or the settler's key, so that only a key that may send a file's content can have written it. */
   privateKey: Hex;
   nowMs(): number;
   /** Default: 32 Mi. */
@@ -68,8 +68,8 @@ interface ArchiveDeps {
 /** Another writer may take a number first. */
 const TRIES = 5;
 /**
- * Entries that wait in memory for an archive that can't be written, by the characters that they take in a file, books above all; what more there are has
- * to be exported.
+ * Size of the entries that wait in memory while the archive can't be written, in characters of their files; further entries have to be
+ * exported.
  */
 const MAX_KEPT_CHARS = 32 * 1024 * 1024;
 const NO_BOOK = { orderSeq: 0, oid: 0 };
@@ -91,7 +91,7 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
   const kept: { entry: Entry; chars: number }[] = [];
   let keptChars = 0;
   let queue: Promise<unknown> = Promise.resolve();
-  /** Newest book of each market that this folder of files has, by this process. */
+  /** Newest book of each market that this process has written in the present folder. */
   let known = new Map<number, Hex>();
   let folder = 0;
 
@@ -144,10 +144,10 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
     }
   }
 
-  /** Keeps what is sent all the same, for as long as there is room. */
+  /** Keeps an entry in memory, if there is room. */
   function keepFor(entry: Entry): void {
     const chars = sizeOf(entry);
-    // Behind one that is lost nothing is worth less: each entry counts by itself.
+    // Later entries may still be kept after one that was dropped: each is useful by itself.
     if (keptChars + chars > maxKeptChars) {
       dropped += 1;
       return;

@@ -1,15 +1,15 @@
-/** What the chain says of curves that an archive knows: which landed, with which words, and which were hit. */
+/** Reads from the chain which curves landed, with which words, and which were hit by fills. */
 import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { decodeLog, parseRpcLog, type RawLog } from '../chain/logs.js';
 import { RpcResponseError, toQuantity, type Rpc } from '../chain/rpc.js';
 import { readHead } from '../watcher/scan/headers.js';
-import { readMarket } from '../watcher/tokens/tokens.js';
+import { readMarket } from '../watcher/tokens/listing.js';
 
 export interface LandedCurve {
   market: number;
   seq: number;
-  /** Null of a touch, which carries no words, and where endpoints name different ones. */
+  /** Null for a touch, which carries no words, and where endpoints disagree. */
   wordsHash: Hex | null;
   blockNumber: number;
   /** Whether more than half of the configured endpoints name it with the same words. */
@@ -17,9 +17,11 @@ export interface LandedCurve {
 }
 
 export interface ChainRecord {
-  /** The newest time that more than half of the configured endpoints have reached; where fewer answered, the least that any of them named. */
+  /**
+   * The newest block time that more than half of the configured endpoints have reached; when fewer answered, the lowest of their answers.
+   */
   timestampSec: number;
-  /** Whether more than half of the configured endpoints answered everything, so that what none of them names is not there. */
+  /** Whether more than half of the configured endpoints answered everything, so that an event that none of them names does not exist. */
   isAgreed: boolean;
   markets: Market[];
   /** By `market:seq`. */
@@ -33,10 +35,9 @@ export const curveKey = ({ market, seq }: { market: number; seq: number }): stri
 const SPAN = 2_000;
 
 /**
- * Reads the events of a range of blocks from each endpoint and takes all that any of them names together: one that leaves an event out must not
- * make a book look as if nobody needed it. What something is deleted for takes more than that, which `isAgreed` says: the word of most of the
- * configured endpoints, of which one that is silent is none. At least one endpoint must have answered everything; rejects with the last
- * failure otherwise.
+ * Reads the events of a range of blocks from each endpoint and returns the union, so that an endpoint that omits an event does not make a
+ * book look unneeded. A deletion requires `isAgreed`: more than half of the configured endpoints, where a silent endpoint counts against
+ * it. At least one endpoint must have answered everything; rejects with the last failure otherwise.
  */
 export async function readChainRecord(
   endpoints: readonly Rpc[],
@@ -55,7 +56,7 @@ export async function readChainRecord(
   return together(records, endpoints.length);
 }
 
-/** What one endpoint says. */
+/** Answers of one endpoint. */
 interface EndpointRecord extends Pick<ChainRecord, 'markets' | 'hit' | 'timestampSec'> {
   landed: Map<string, Omit<LandedCurve, 'isAgreed'>>;
 }

@@ -1,4 +1,4 @@
-/** Writes to an archive what a database published before it had one, or while it could not be written. */
+/** Writes to an archive what a database published before there was an archive, or while it could not be written. */
 import { LogCompactedError } from '../../ledger/errors.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readPublications } from '../../ledger/publications/publication-log.js';
@@ -77,7 +77,7 @@ export async function exportSettlements({
   let exported = 0;
   for (let after = 0; ;) {
     const page = await readSettlements(db.knex, { after, limit: SETTLEMENTS });
-    // What came from an archive was signed there.
+    // Settlements that were imported from an archive are in it already.
     const settlements = page.filter((one) => one.preparedBy !== 'archive' && !known.has(settlementKey(one)));
     if (settlements.length > 0) await archive.write({ settlements });
     exported += settlements.length;

@@ -1,4 +1,4 @@
-/** What one file of the archive holds, how it is written and signed, and how it is read by somebody who trusts none of it. */
+/** Format of the archive's files: their content, signature, and a reader that trusts nothing in them. */
 import { createHash } from 'node:crypto';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { SigningKey, Signature, computeAddress } from 'ethers';
@@ -8,10 +8,11 @@ import { decodeSnapshot, encodeSnapshot, PayloadError } from '../../core/json.js
 import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, Hex, MarketSnapshot } from '../../core/types.js';
 import { publicationOf, publicationRow, type PublicationRow } from '../../ledger/publications/publication-log.js';
+import { checkpointHeadSchema } from '../../ledger/settlements/checkpoint-log.js';
 import { settlementOf, settlementRow, type SettlementRow } from '../../ledger/settlements/settlement-log.js';
 import type { CheckpointHead, Publication, Settlement } from '../../ledger/types.js';
 
-/** Highest numbers that were given away by the time of a batch; whoever goes on after a loss begins above them. */
+/** Highest numbers used up to a batch; after a loss numbering continues above them. */
 export interface ArchiveHighs {
   /** Highest sequence number by index of the market. */
   seqs: Readonly<Record<string, number>>;
@@ -44,7 +45,7 @@ export interface SignedBatch {
   hash: Hex;
 }
 
-/** A file of the archive that is not what was written, or one that is missing. */
+/** A file of the archive is altered or missing. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 
@@ -58,7 +59,7 @@ export class ArchiveError extends Error {
 
 export const NO_HIGHS: ArchiveHighs = { seqs: {}, orderSeq: 0, oid: 0 };
 
-/** A file can't make its reader take more than this. */
+/** Most bytes that a reader decompresses from a file. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const DOMAIN = 'curvebook archive 1\n';
 
@@ -114,17 +115,6 @@ const settlementSchema: z.ZodType<SettlementRow> = z.strictObject({
   tx_key: text,
 });
 
-const checkpointSchema = z.strictObject({
-  checkpointSeq: int.positive(),
-  generation: int,
-  blockNumber: int,
-  blockHash: hex32,
-  timestampMs: int,
-  root: hex32,
-  leafCount: int,
-  ackFillSeqs: z.record(z.string().regex(/^\d{1,9}$/), int),
-});
-
 /** Version 1 had publications alone. */
 const bodySchema = z.strictObject({
   version: z.union([z.literal(1), z.literal(2)]),
@@ -135,7 +125,7 @@ const bodySchema = z.strictObject({
   publications: z.array(rowSchema),
   snapshots: z.array(text),
   settlements: z.array(settlementSchema).default([]),
-  checkpoint: checkpointSchema.nullable().default(null),
+  checkpoint: checkpointHeadSchema.nullable().default(null),
   highs: z.strictObject({ seqs: z.record(z.string().regex(/^\d{1,9}$/), int), orderSeq: int, oid: int }),
 });
 
@@ -155,15 +145,12 @@ export function encodeBatch(batch: ArchiveBatch, privateKey: Hex): Buffer {
   return deflateSync(JSON.stringify({ body, signature }));
 }
 
-/** What the next file names this one by. */
+/** Hash by which the next file refers to this one. */
 export function fileHash(bytes: Uint8Array): Hex {
   return `0x${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
-/**
- * Reads a file. What it says is only known to come from `signer`; each book is the one that its hash names. Throws ArchiveError
- * `ARCHIVE_DAMAGED`.
- */
+/** Reads a file. Its content is only proven to be signed by `signer`; each book matches its hash. Throws ArchiveError `ARCHIVE_DAMAGED`. */
 export function decodeBatch(bytes: Uint8Array, name: string): SignedBatch {
   try {
     const json: unknown = JSON.parse(inflateSync(bytes, { maxOutputLength: MAX_BYTES }).toString('utf8'));

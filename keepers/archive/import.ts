@@ -1,4 +1,4 @@
-/** Takes from an archive what a database lacks, after holding it against the chain. */
+/** Imports from an archive what a database lacks, after checking it against the chain. */
 import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
@@ -48,7 +48,7 @@ export interface ImportDeps {
   deploymentBlock: number;
   contracts: { curveBook: Address; entrypoint: Address; custodian: Address };
   operator: Address;
-  /** Keys of posters and settlers that are none any more, whose files are to be believed all the same. */
+  /** Former keys of posters and settlers whose files are accepted, too. */
   signers: ReadonlySet<Address>;
   nowMs(): number;
 }
@@ -62,7 +62,7 @@ export interface ImportPlan {
   /** Publications that the database lacks, and how many of them landed. */
   missing: readonly Publication[];
   landed: number;
-  /** Of the missing ones, those under whose number the database has another one that never landed; it makes way. */
+  /** Missing ones under whose number the database has another publication that never landed; that one is replaced. */
   superseded: readonly Publication[];
   /** Settlements that the database lacks. */
   settlements: readonly Settlement[];
@@ -72,7 +72,7 @@ export interface ImportPlan {
   orders: ArchivedOrders;
   /** Curves on the chain that neither the database nor the archive knows. */
   unexplained: readonly LandedCurve[];
-  /** What the watcher has to read anew, because it saw curves before they were known. */
+  /** Reversal by which the watcher reads blocks again, because it scanned curves before their publications were imported. */
   rereading: ReversalRequest | null;
 }
 
@@ -82,20 +82,24 @@ export interface ImportReport {
   books: number;
   closedOrders: number;
   closedMakers: number;
-  /** The operator's act that has the watcher read blocks anew; null when none is needed. */
+  /** Number of the operator's request to read blocks again; null when none is needed. */
   reconcileSeq: number | null;
 }
 
-/** Books of curves with a deadline so shortly before the newest block are taken, too: a reorganisation may yet have them hit. */
+/**
+ * Books of curves whose deadline is at most this long before the newest block are imported, too: after a reorganisation they may still be
+ * hit.
+ */
 export const RECENT_SEC = 900;
 const BOOK = CurveBook__factory.createInterface();
 const CLOSED_ORDERS = 2_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
 /**
- * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named, each landed
- * curve has the words that the chain names, and each book that is needed gives its curve's words. Reads only. Throws ArchiveError, and
- * RestoreConflictError where the database has something else under a number and the chain does not say which of them was sent.
+ * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named,
+ * each landed curve has the words that the chain names, and each book that is needed gives its curve's words. Reads only. Throws
+ * ArchiveError, and RestoreConflictError where the database has another publication under a number and the chain does not decide which of
+ * them was sent.
  */
 export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   const { db, store, deploymentId } = deps;
@@ -115,7 +119,7 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
     const compared = await comparePublications(db.knex, batch.publications);
     missing.push(...compared.missing);
     rivals.push(...compared.rivals);
-    // One may stand in two files: written again, or exported while its file was being written.
+    // A settlement may be in two files: written again, or exported while its file was being written.
     for (const one of await missingSettlements(db.knex, batch.settlements)) {
       if (!settlements.has(settlementKey(one))) settlements.set(settlementKey(one), one);
     }
@@ -173,7 +177,7 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   };
 }
 
-/** Throws ArchiveError for a file that holds what its signer may not send. Each key is asked of once. */
+/** Throws ArchiveError for a file whose content its signer may not send. Each key is checked once. */
 function createSignerJudge(deps: ImportDeps): (batch: ArchiveBatch, signer: Address) => Promise<void> {
   const known = new Map<string, boolean>();
   const check = async (contract: Address, signer: Address, number: number, what: string): Promise<void> => {
@@ -189,7 +193,7 @@ function createSignerJudge(deps: ImportDeps): (batch: ArchiveBatch, signer: Addr
   return async ({ number, publications, settlements, checkpoint }, signer) => {
     const settles = settlements.length > 0 || checkpoint !== null;
     if (settles) await check(deps.contracts.custodian, signer, number, 'settle');
-    // A file without anything names books and highest numbers all the same.
+    // Even a file without publications has highest numbers, so its signer is checked.
     if (!settles || publications.length > 0) await check(deps.contracts.curveBook, signer, number, 'post');
   };
 }
@@ -245,7 +249,7 @@ function checkWords(markets: readonly Market[], one: Publication, snapshot: Mark
   }
 }
 
-/** Books of the database's own publications that may yet be hit, which can't be rebuilt once its order log is compacted. */
+/** Books of the database's own publications that may still be hit; they can't be rebuilt once its order log is compacted. */
 async function ownBooks(
   { db, store }: ImportDeps,
   markets: readonly Market[],
@@ -277,15 +281,15 @@ function createBookReader(store: ArchiveStore, fileOf: ReadonlyMap<Hex, number>)
   };
 }
 
-/** What an import explains lies in its own blocks, and in those of one that was stopped before it had them read anew. */
+/** The earlier of two reversals: an import that was stopped may have left blocks that must also be read again. */
 function earlier(one: ReversalRequest | null, other: ReversalRequest | null): ReversalRequest | null {
   if (one === null || other === null) return one ?? other;
   return other.block.number < one.block.number ? other : one;
 }
 
 /**
- * Carries a plan out: books first, then the order log, then what the watcher has to read anew. Stopped half-way it is done again from the
- * beginning. Rejects when a gateway, a poster or a settler holds its log.
+ * Carries out a plan: books first, then the order log, then the request to read blocks again. If it is stopped half-way, it can be run
+ * again from the beginning. Rejects when a gateway, a poster or a settler holds its log.
  */
 export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promise<ImportReport> {
   const { db, nowMs } = deps;
@@ -326,7 +330,7 @@ export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promis
   }
 }
 
-/** Settlements before the chain is read on, which is when they have to explain what landed. */
+/** Imports settlements before the watcher reads on, because it needs them to explain settlements that landed. */
 async function importSettlements({ db, nowMs }: ImportDeps, { settlements, checkpoint }: ImportPlan): Promise<void> {
   if (settlements.length === 0 && checkpoint === null) return;
   const writer = await acquireWriter(db, 'settlement', { signal: AbortSignal.timeout(ACQUIRE_TIMEOUT_MS) });

@@ -1,4 +1,6 @@
-/** What of an archive no restore can need any more, given a backup that is kept; and its removal, whole folders, oldest first. */
+/**
+ * Finds the part of an archive that no restore can need any more, given the oldest backup, and removes it in whole folders, oldest first.
+ */
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { firstRow } from '../../ledger/db/rows.js';
@@ -15,7 +17,7 @@ interface PruneDeps {
   db: Db;
   store: ArchiveStore;
   deploymentId: string;
-  /** When the oldest backup was made that may yet be restored: what is younger stays, and what is up to an hour older. */
+  /** When the oldest backup was made that may still be restored: younger files stay, and files up to an hour older, too. */
   beforeMs: number;
 }
 
@@ -28,21 +30,21 @@ interface PrunedFolder {
 }
 
 export interface PrunePlan {
-  /** What may go, oldest first: whole folders, since no file names a book of another folder. */
+  /** Folders that may be removed, oldest first; whole ones, since no file refers to a book of another folder. */
   folders: PrunedFolder[];
-  /** Why the folder after them stays; null where nothing but the number of folders per run keeps it. */
+  /** Why the folder after them stays; null when only MAX_FOLDERS keeps it. */
   keeps: string | null;
 }
 
 /** How far the clock that files were written by may be behind the one that backups are made by. */
 const CLOCK_MARGIN_MS = 3_600_000;
-/** Folders per run; what more there is goes with the next one. */
+/** Most folders per run. */
 const MAX_FOLDERS = 100;
 
 /**
- * Reads the whole archive, which must be undamaged, and finds the folders that may go: everything in them is older than the oldest backup, in this
- * database, and done with, so that neither this database, nor a backup with the rest of the archive, lacks it; and neither the newest
- * folder nor the newest checkpoint is among them. Reads only. Throws ArchiveError.
+ * Reads the whole archive, which must be undamaged, and finds the folders that may go: everything in them is older than the oldest backup,
+ * in this database, and finished, so that neither this database, nor a backup together with the rest of the archive, lacks it; and neither
+ * the newest folder nor the newest checkpoint is among them. Reads only. Throws ArchiveError.
  */
 export async function planPrune(deps: PruneDeps): Promise<PrunePlan> {
   const { store, deploymentId } = deps;
@@ -73,7 +75,7 @@ export async function planPrune(deps: PruneDeps): Promise<PrunePlan> {
   return { folders: folders.slice(0, MAX_FOLDERS), keeps: folders.length > MAX_FOLDERS ? null : keeps };
 }
 
-/** Says why a file has to stay; null when it need not. */
+/** Returns a function that gives the reason why a file has to stay, or null. */
 async function createJudge({ db, beforeMs }: PruneDeps): Promise<(batch: ArchiveBatch) => Promise<string | null>> {
   const q = db.knex;
   const head = await lastGeneration(q);
@@ -109,7 +111,7 @@ async function createJudge({ db, beforeMs }: PruneDeps): Promise<(batch: Archive
   };
 }
 
-/** Removes what a plan names, oldest folder first; stopped half-way, what is left is an archive all the same. Returns how many files went. */
+/** Removes a plan's folders, oldest first; stopped half-way, the rest is a valid archive. Returns the number of removed files. */
 export async function carryOutPrune(store: ArchiveStore, { folders }: PrunePlan): Promise<number> {
   let files = 0;
   for (const { first, last } of folders) {

@@ -11,8 +11,8 @@ import type { ArchiveStore } from './store.js';
 
 /**
  * Makes the database's publication under a number, and its book, durable beside the archive's files, as JSON: `publication` as its row,
- * `snapshot` as it is stored, null where neither a snapshot nor the rows that it was cut from are left. Nothing reads it by itself.
- * Doing it again does no harm. Rejects when it can't be written.
+ * `snapshot` as it is stored, null where neither a snapshot nor the rows that it was cut from are left. No program reads it later. It may
+ * be repeated. Rejects when it can't be written.
  */
 export async function setAside(
   { db, store }: { db: Db; store: ArchiveStore },

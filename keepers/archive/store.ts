@@ -21,9 +21,11 @@ export interface ArchiveStore {
    * writers only one gets it.
    */
   write(number: number, bytes: Uint8Array): Promise<boolean>;
-  /** Makes something durable under a name in the folder `set-aside`, which no reader of the archive looks into; what has that name stays. */
+  /**
+   * Makes bytes durable under a name in the folder `set-aside`, which readers of the archive ignore; an existing file of that name stays.
+   */
   setAside(name: string, bytes: Uint8Array): Promise<void>;
-  /** Removes the folder that a file is in, with all of its files: they are gone at once or not at all. Only the oldest one may go. */
+  /** Removes the folder of a file with all of its files, atomically. Only the oldest folder may be removed. */
   removeFolder(number: number): Promise<void>;
 }
 
@@ -104,7 +106,7 @@ export function createFolderStore(dir: string, filesPerFolder = FILES_PER_FOLDER
     },
     async removeFolder(number) {
       const folder = folderOf(number);
-      // No name of a folder of ours, so that a reader never meets half of it.
+      // Renamed first, to a name that readers ignore, so that no reader sees half a folder.
       const leaving = join(dir, `.removed-${folder}`);
       await rename(join(dir, folder), leaving);
       await syncFolder(dir);

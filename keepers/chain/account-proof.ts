@@ -11,14 +11,14 @@ export interface ProvenBlock {
   hash: Hex;
 }
 
-/** More nodes than any path of 64 nibbles has. */
+/** Most nodes of a proof: more than any path of 64 nibbles has. */
 const MAX_NODES = 66;
 const HASH_HEX = 66;
 
 /**
- * How many transactions an account had sent at the end of a block, by a proof (EIP-1186) against the root in the header of that hash: whoever
- * answers can't choose it. Throws RpcContradictionError for a proof that is none, RpcUnavailableError and RpcResponseError where the endpoint
- * has no such block or gives no proofs.
+ * How many transactions an account had sent at the end of a block, by a proof (EIP-1186) against the state root in the header of that hash,
+ * so that the endpoint can't invent it. Throws RpcContradictionError for an invalid proof, RpcUnavailableError and RpcResponseError where
+ * the endpoint has no such block or gives no proofs.
  */
 export async function provenNonce(rpc: Rpc, account: Address, block: ProvenBlock): Promise<number> {
   const at = toQuantity(block.number);
@@ -46,8 +46,8 @@ function nonceOf(account: Hex | null): number {
 }
 
 /**
- * The value under a key of 32 bytes in the trie with this root; null when the nodes prove that there is none. Values must be at least as long
- * as a hash, as accounts are, so that no node stands inside another one. Throws RangeError when they prove neither.
+ * The value under a key of 32 bytes in the trie with this root; null when the nodes prove that there is none. Values must be at least as
+ * long as a hash, as accounts are, so that no node is embedded in another one. Throws RangeError when the nodes prove neither.
  */
 export function proveValue(root: Hex, key: Hex, nodes: readonly Hex[]): Hex | null {
   const isList: boolean = Array.isArray(nodes);

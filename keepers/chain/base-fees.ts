@@ -6,8 +6,8 @@ import type { Rpc } from './rpc.js';
 /** The base fee of the newest block, in wei per gas. */
 interface BaseFees {
   /**
-   * All endpoints are asked at least every half minute, for one that differs by more than a factor of two from what they said then, and for one
-   * above `mostWei`, at which something would stop.
+   * Reads the base fee from one endpoint. All endpoints are asked at least every half minute, when it differs by more than a factor of two
+   * from their last answer, and when it is above `mostWei`, at which something would stop.
    */
   read(mostWei?: bigint): Promise<bigint>;
 }
@@ -16,12 +16,12 @@ const SURVEY_INTERVAL_MS = 30_000;
 
 /** Follows the base fee. `monotonicMs` measures intervals. */
 export function createBaseFees(rpc: Rpc, monotonicMs: () => number): BaseFees {
-  /** Never one endpoint's word, which could walk away from it step by step. */
+  /** The last median of all endpoints. Never updated from one endpoint, which could otherwise move it step by step. */
   let agreed: { wei: bigint; atMs: number } | null = null;
 
   async function ask(one: EthReader): Promise<bigint> {
     const block = (await one.call('eth_getBlockByNumber', ['latest', false])) as { number?: Hex; baseFeePerGas?: Hex };
-    // A chain may have no base fee; what has no number either is no block.
+    // A chain may have no base fee; the number is read so that an answer that is no block throws.
     return block.baseFeePerGas === undefined ? 0n * BigInt(block.number!) : BigInt(block.baseFeePerGas);
   }
 
@@ -42,7 +42,7 @@ export function createBaseFees(rpc: Rpc, monotonicMs: () => number): BaseFees {
   };
 }
 
-/** Of two, the lower one: a bid that is too low is raised soon, and one beyond the ceiling is none. */
+/** Of two values the lower one: a bid that is too low is raised soon, but one above the ceiling is not sent at all. */
 function median(values: readonly bigint[]): bigint {
   return [...values].sort((a, b) => (a < b ? -1 : 1))[Math.floor((values.length - 1) / 2)]!;
 }

@@ -1,21 +1,24 @@
 /** What a keeper's transactions cost, from receipts, and what they cost in the last hour. */
+import { Transaction as SignedTransaction } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
-import { toSafeInt } from '../../core/amounts.js';
 import {
+  UNKNOWN_HASH,
   insertCosts,
   readCosts,
   readUncosted,
   type CostRole,
   type TransactionCost,
 } from '../../ledger/transactions/costs.js';
+import { readSignedAt } from '../../ledger/transactions/outbox.js';
 import type { Db, Transaction, Writer } from '../../ledger/types.js';
-import { feeOf, readReceipts, type TxReceipt } from './receipts.js';
+import { readReceipts, saidBy, type TxReceipt } from './receipts.js';
 import type { Rpc } from './rpc.js';
+import { createUnknownCosts } from './unknown-costs.js';
 
 export const HOUR_MS = 3_600_000;
 /** Nonces asked for at a time. */
 const PAGE = 50;
-/** A nonce whose transactions all lack a receipt for so long was taken by another transaction. */
+/** When all transactions of a used nonce lack a receipt for so long, another transaction is taken to have used it. */
 const GIVE_UP_MS = 120_000;
 
 export interface CostsDeps {
@@ -27,28 +30,32 @@ export interface CostsDeps {
   nowMs(): number;
   /** For intervals; a step of the wall clock must neither free nor lock the budget. */
   monotonicMs(): number;
-  /** What becomes durable with them, in the same transaction. */
+  /** Further writes in the same transaction. */
   also?(tx: Transaction, costs: readonly TransactionCost[]): Promise<void>;
 }
 
 export interface Costs {
   /** Stores the costs of transactions that were mined since, of nonces up to `lastNonce` if given; returns them. */
   collect(lastNonce?: number): Promise<TransactionCost[]>;
-  /** Fees of the last hour. */
+  /**
+   * Stores costs of nonces that were given up and whose receipts have come to light since, whichever key of the role signed them. Asks now and then.
+   */
+  findUnknown(): Promise<void>;
+  /** Fees of the last hour. Of a nonce without a receipt it is the most that was bid for it: a limit must not rest on who hides one. */
   spentWei(): bigint;
 }
 
-/** Costs of one signer; what earlier processes paid in the last hour counts too. */
+/** Costs of one signer; the last hour's costs of earlier processes are included. */
 export async function createCosts(deps: CostsDeps): Promise<Costs> {
   const { role, db, writer, rpc, signer, nowMs, monotonicMs } = deps;
   const startedMs = nowMs();
-  /** What was paid, by the clock that does not step. */
-  let recent = (await readCosts(db.knex, role, { signer, sinceMs: startedMs - HOUR_MS })).map(({ feeWei, seenMs }) => ({
-    feeWei,
-    atMs: monotonicMs() - Math.max(startedMs - seenMs, 0),
-  }));
-  /** When a nonce without a receipt was asked for first. */
+  /** Fees paid, by monotonic time. */
+  let recent: { nonce: number; feeWei: bigint; atMs: number }[] = [];
+  await countAll(await readCosts(db.knex, role, { signer, sinceMs: startedMs - HOUR_MS }));
+  /** When a nonce without a receipt was first asked for. */
   const askedMs = new Map<number, number>();
+
+  const isGivenUp = (firstMs: number): boolean => monotonicMs() - firstMs >= GIVE_UP_MS;
 
   async function collect(lastNonce = Number.MAX_SAFE_INTEGER): Promise<TransactionCost[]> {
     const rows = await readUncosted(db.knex, role, { signer, limit: PAGE, lastNonce });
@@ -56,14 +63,15 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     const answers = await readReceipts(
       rpc,
       rows.map(({ hash }) => hash),
+      { isLast: rows.some(({ nonce }) => isGivenUp(askedMs.get(nonce) ?? monotonicMs())) },
     );
     const nonces = [...new Set(rows.map((row) => row.nonce))];
-    // Of the last one the page may lack replacements.
+    // The page may lack replacements of its last nonce.
     if (rows.length === PAGE && nonces.length > 1) nonces.pop();
-    // All are looked at, so that those without a receipt are given up at one time: a node may have pruned thousands.
+    // All are checked in one pass, so that those without a receipt are given up together: a node may have pruned thousands.
     const costs = nonces.map((nonce) => costOf(nonce, rows, answers));
     const missing = costs.indexOf(null);
-    // In nonce order, because the highest stored nonce says where to go on.
+    // In nonce order without gaps, because the next call continues after the highest stored nonce.
     const found = (missing === -1 ? costs : costs.slice(0, missing)) as TransactionCost[];
     if (found.length > 0) {
       await writer.tx(async (tx) => {
@@ -71,9 +79,21 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
         await deps.also?.(tx, found);
       });
     }
-    recent = [...recent, ...found.map(({ feeWei }) => ({ feeWei, atMs: monotonicMs() }))];
+    await countAll(found);
     for (const { nonce } of found) askedMs.delete(nonce);
     return found;
+  }
+
+  async function countAll(costs: readonly TransactionCost[]): Promise<void> {
+    for (const cost of costs) {
+      const isUnknown = cost.hash === UNKNOWN_HASH;
+      count(cost, isUnknown ? mostOf(await readSignedAt(db.knex, signer, cost.nonce, nowMs() - HOUR_MS)) : cost.feeWei);
+    }
+  }
+
+  function count({ nonce, seenMs }: TransactionCost, feeWei: bigint): void {
+    const atMs = monotonicMs() - Math.max(nowMs() - seenMs, 0);
+    recent.push({ nonce, feeWei, atMs });
   }
 
   function costOf(
@@ -86,22 +106,37 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
       if (row.nonce !== nonce) continue;
       const receipt = answers[i] ?? null;
       if (receipt === null) continue;
-      const blockNumber = toSafeInt(BigInt(receipt.blockNumber));
-      const succeeded = BigInt(receipt.status) === 1n;
-      return { signer, nonce, hash, txKey, blockNumber, ...feeOf(receipt), succeeded, seenMs };
+      return { signer, nonce, hash, txKey, ...saidBy(receipt), seenMs };
     }
     const firstMs = askedMs.get(nonce) ?? monotonicMs();
     askedMs.set(nonce, firstMs);
-    if (monotonicMs() - firstMs < GIVE_UP_MS) return null;
-    return { signer, nonce, hash: '0x', txKey: '', blockNumber: 0, gasUsed: 0, feeWei: 0n, succeeded: false, seenMs };
+    if (!isGivenUp(firstMs)) return null;
+    const nothing = { txKey: '', blockNumber: 0, gasUsed: 0, feeWei: 0n, succeeded: false };
+    return { signer, nonce, hash: UNKNOWN_HASH, ...nothing, seenMs };
   }
+
+  const unknown = createUnknownCosts({ role, db, writer, rpc, nowMs, monotonicMs });
 
   return {
     collect,
+    async findUnknown() {
+      // What was sent before the last hour was no part of it, however late it comes to light.
+      for (const { nonce, feeWei } of (await unknown.find()).filter((cost) => cost.signer === signer))
+        recent = recent.map((one) => (one.nonce === nonce ? { ...one, feeWei } : one));
+    },
     spentWei() {
       const sinceMs = monotonicMs() - HOUR_MS;
       recent = recent.filter(({ atMs }) => atMs > sinceMs);
       return recent.reduce((sum, cost) => sum + cost.feeWei, 0n);
     },
   };
+}
+
+/** The most in wei that any of these signed transactions may pay for its gas. */
+function mostOf(signed: readonly Hex[]): bigint {
+  const bids = signed.map((raw) => {
+    const { gasLimit, maxFeePerGas, gasPrice } = SignedTransaction.from(raw);
+    return gasLimit * (maxFeePerGas ?? gasPrice ?? 0n);
+  });
+  return bids.reduce((most, one) => (one > most ? one : most), 0n);
 }

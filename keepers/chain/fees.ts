@@ -8,7 +8,7 @@ interface Fees {
   priorityWei: bigint;
 }
 
-/** A replacement that nodes would take costs more per gas than the operator allows. Waiting helps, sending does not. */
+/** A transaction that nodes would accept costs more per gas than the operator allows. It may be sent once the base fee falls. */
 export class FeeCeilingError extends Error {
   readonly code = 'FEE_CEILING';
   constructor(neededWei: bigint, ceilingWei: bigint) {
@@ -34,14 +34,17 @@ export function feesOf(raw: Hex): Fees {
 export const isAffordable = (baseFeeWei: bigint, ceilingWei: bigint): boolean =>
   maxBig(baseFeeWei + 1n, MIN_PRIORITY_WEI) <= ceilingWei;
 
-/** Most per gas that a fresh transaction bids at this base fee, up to the ceiling. A node asks its sender to hold so much for all of its gas. */
+/**
+ * Most per gas that a fresh transaction bids at this base fee, up to the ceiling. Nodes require the sender's balance to cover it for the
+ * whole gas limit.
+ */
 export const freshBidWei = (baseFeeWei: bigint, ceilingWei: bigint): bigint =>
   minBig(2n * baseFeeWei + MIN_PRIORITY_WEI, ceilingWei);
 
 /**
- * Fees for a transaction now. Twice the base fee covers six full blocks of its fastest rise; a replacement also outbids what it
- * replaces, in both prices. Up to the ceiling a fresh transaction bids less rather than nothing. Throws FeeCeilingError for a
- * replacement that would have to go beyond it, and for a base fee above it.
+ * Fees for a transaction now. Twice the base fee covers six full blocks of its fastest rise; a replacement also outbids what it replaces,
+ * in both prices. A fresh transaction's bid is lowered to the ceiling. Throws FeeCeilingError for a replacement that would have to exceed
+ * the ceiling, and for a base fee above it.
  */
 export function chooseFees(baseFeeWei: bigint, ceilingWei: bigint, replaced: Fees | null): Fees {
   const floor = replaced === null ? 0n : bumpFee(replaced.maxFeeWei);

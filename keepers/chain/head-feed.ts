@@ -1,6 +1,6 @@
 /**
- * New heads as endpoints tell of them over WebSocket. Hints that it is worth looking, and nothing else: no number or hash in them is believed,
- * and whoever has no such endpoint polls.
+ * New heads that endpoints push over WebSocket. They are only hints to scan now: no number or hash in them is trusted. Without such an
+ * endpoint the watcher polls.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -28,18 +28,21 @@ interface HeadFeedOptions {
   onHead(number: number): void;
   signal: AbortSignal;
   logger: Logger;
-  /** How long a connection may be silent before it is taken for dead, and others that tests shorten. */
+  /** Times that tests shorten. */
   paces?: Partial<typeof PACES>;
 }
 
 const PACES = {
-  /** Two misses in a row: asked after half of it, closed after all of it. */
+  /** A silent connection is pinged after half of it and closed after all of it. */
   silenceMs: 30_000,
   firstPauseMs: 500,
   longestPauseMs: 60_000,
   windowMs: 10_000,
 };
-/** Messages, pings and pongs per window: far more than chains make, and far fewer than would cost anything to read; whoever sends more is left for a while. */
+/**
+ * Most messages, pings and pongs per window: far more than chains produce, and cheap to read; a connection that sends more is closed for a
+ * while.
+ */
 const MOST_MESSAGES = 400;
 /** A header is some kB. */
 const MOST_BYTES = 64 * 1_024;
@@ -73,7 +76,7 @@ function followHeads(url: string, { onHead, signal, logger, paces }: HeadFeedOpt
       problem = why;
       socket.terminate();
     };
-    /** Counts what comes; false where it is too much, and the connection is given up. */
+    /** Counts a message; false when there are too many, and the connection is closed. */
     const count = (): boolean => {
       messages += 1;
       if (messages <= MOST_MESSAGES) return true;
@@ -126,7 +129,7 @@ function followHeads(url: string, { onHead, signal, logger, paces }: HeadFeedOpt
       const headsBefore = facts.heads;
       const problem = await follow();
       if (signal.aborted) return;
-      // One that floods may have told heads, too: it must not be back at once.
+      // A flooding endpoint may have sent heads, too; it must not reconnect at once.
       if (facts.heads > headsBefore && problem !== FLOODS) failures = 0;
       facts.failures += 1;
       logger.warn({ endpoint: facts.name, problem }, 'new heads are not told; they are polled for');
@@ -139,7 +142,7 @@ function followHeads(url: string, { onHead, signal, logger, paces }: HeadFeedOpt
   return { facts, done: run() };
 }
 
-/** A head's number, null for what is no head; what is no JSON-RPC at all is nothing. */
+/** A head's number, `head: null` for another message; null for what is no JSON-RPC. */
 function readMessage(data: RawData): { head: number | null } | { refused: string } | null {
   try {
     const message = JSON.parse((data as Buffer).toString()) as {

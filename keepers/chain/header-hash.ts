@@ -26,8 +26,9 @@ const FIELDS: readonly Field[] = [
 ];
 
 /**
- * What forks appended, oldest first: London, Shanghai (the same place holds a storage root on rollups since Isthmus), Cancun, Prague,
- * and the two of Amsterdam. Each is there only with all before it, so the fork need not be known: a wrong guess gives another hash.
+ * Fields that forks appended, oldest first: London, Shanghai (the same place holds a storage root on rollups since Isthmus), Cancun,
+ * Prague, and the two of Amsterdam. Each is present only with all before it, so the fork need not be known: a wrong guess gives another
+ * hash.
  */
 const APPENDED: readonly Field[] = [
   ['baseFeePerGas', scalar],

@@ -6,7 +6,7 @@ import { provenNonce, type ProvenBlock } from './account-proof.js';
 import { surveyOf } from './quorum.js';
 import { RpcContradictionError, toQuantity, type Rpc, type Vote } from './rpc.js';
 
-/** What a signer has stored of itself. */
+/** Nonces of a signer from the database. */
 interface SignedNonces {
   /** Highest nonce that was signed, null before the first. */
   last: number | null;
@@ -15,28 +15,32 @@ interface SignedNonces {
 }
 
 export interface UsedNonces {
-  /** The first nonce that the chain has not used, as a majority of the endpoints has it or one of them proves. Rows below it are done with. */
+  /** The first unused nonce, according to a majority of the endpoints or to a proof of one. Rows below it are finished. */
   agreed: number;
-  /** The same as the endpoint in use has it, as far as that can be: no less than `agreed`, and not beyond what was signed. */
+  /** The same according to the endpoint in use, limited to the plausible: at least `agreed`, and not beyond what was signed. */
   claimed: number;
 }
 
-/** How many nonces of a signer the chain has used: believed only within what the signer knows of itself, else asked of all endpoints. */
+/**
+ * How many nonces of a signer the chain has used. One endpoint's answer is accepted only if it fits what the signer has stored; else all
+ * endpoints are asked.
+ */
 export interface NonceWatch {
   /**
-   * At the newest block. With `isDoubtful` all endpoints are asked even if the one in use says what was known before, and those that are
-   * behind the most, or behind what is proven of the ledger's newest block, are penalised. Throws RpcContradictionError while it can't be told.
+   * At the newest block. With `isDoubtful` all endpoints are asked even if the one in use repeats the known number, and those behind the
+   * majority, or behind the proof for the ledger's newest block, are penalised. Throws RpcContradictionError while the number can't be
+   * determined.
    */
   used(signed: SignedNonces, isDoubtful?: boolean): Promise<UsedNonces>;
-  /** Up to the end of a block, as the most of the endpoints that know the block have it, or as one proves; of another account, too. */
+  /** At the end of a block, according to most of the endpoints that have the block, or to a proof of one; optionally of another account. */
   usedAt(block: number, account?: Address): Promise<number>;
-  /** Answers since the start that were not believed. */
+  /** Answers since the start that were rejected. */
   doubts(): number;
 }
 
-/** A number beyond everything that was signed is believed of a single endpoint only when it stands for so long. */
+/** A single endpoint's number beyond everything that was signed is accepted only after it has stayed the same for so long. */
 const STANDS_MS = 30_000;
-/** How long a number that another endpoint does not confirm keeps what it concerns from being looked after. */
+/** How long nonces on whose use endpoints differ are left alone. */
 const SPLIT_MS = 10_000;
 
 /** Follows one signer. `monotonicMs` measures intervals. */
@@ -51,7 +55,7 @@ export function createNonceWatch(deps: {
   const { rpc, signer, provenBlock, monotonicMs, logger } = deps;
   let known: number | null = null;
   let doubts = 0;
-  /** What nobody could confirm, and since when it is said. */
+  /** An unconfirmed number, and since when it is reported. */
   let claim: { nonce: number; sinceMs: number } | null = null;
   let splitSinceMs: number | null = null;
 
@@ -59,7 +63,7 @@ export function createNonceWatch(deps: {
     return toSafeInt(BigInt((await one.call('eth_getTransactionCount', [account, block])) as Hex));
   }
 
-  /** Throws unless what only one endpoint says, beyond everything that was signed, has stood for a while. */
+  /** Throws unless a single endpoint's number beyond everything that was signed has stayed the same for STANDS_MS. */
   function requireStanding(nonce: number, ceiling: number): void {
     if (claim?.nonce !== nonce) claim = { nonce, sinceMs: monotonicMs() };
     if (monotonicMs() - claim.sinceMs >= STANDS_MS) return;
@@ -79,7 +83,10 @@ export function createNonceWatch(deps: {
     }
   }
 
-  /** An endpoint that repeats an old number would have the same nonce signed for ever. Of two, a proof says which one is behind. */
+  /**
+   * Penalises endpoints that report an old number, which would make the same nonce be signed for ever. Of two endpoints, a proof decides
+   * which one is behind.
+   */
   function convictBehind(votes: readonly Vote<number>[], agreed: number, proven: number | null): void {
     const isMost = 2 * votes.filter(({ answer }) => answer >= agreed).length > votes.length;
     const least = Math.max(isMost ? agreed : 0, proven ?? 0);
@@ -94,25 +101,25 @@ export function createNonceWatch(deps: {
     }
   }
 
-  /** What any of the endpoints proves of the newest block that is proven; null when none does, or that is another one than is asked for. */
+  /** The nonce that an endpoint proves for the newest proven block; null when none does, or when another block is asked for. */
   async function prove(
     votes: readonly Vote<number>[],
     asked: { account: Address; block: number } | null = null,
   ): Promise<number | null> {
     const block = await provenBlock();
     if (block === null || (asked !== null && asked.block !== block.number)) return null;
-    // Who says most is asked first: who is behind may have no newer block.
+    // The endpoint with the highest number is asked first: one that is behind may lack the block.
     for (const { endpoint } of [...votes].sort((a, b) => b.answer - a.answer)) {
       try {
         return await provenNonce(endpoint, asked?.account ?? signer, block);
       } catch {
-        // Not every endpoint serves proofs, or has the block; none is at fault for that.
+        // Not every endpoint serves proofs or has the block; that is no fault.
       }
     }
     return null;
   }
 
-  /** While endpoints differ, nothing is known of the nonces between what they say; not for ever, for one of them may lie. */
+  /** While endpoints differ, the nonces between their numbers count as used, for at most SPLIT_MS, because one endpoint may lie. */
   function claimedOf(first: number, agreed: number, ceiling: number): number {
     if (first <= agreed || first > ceiling) {
       splitSinceMs = null;
@@ -139,7 +146,7 @@ export function createNonceWatch(deps: {
       const proven = isBehind && votes.some(({ answer }) => answer !== first) ? await prove(votes) : null;
       const agreed = said === null ? proven : Math.max(said, proven ?? 0);
       if (agreed === null) throw new RpcContradictionError(`nobody says how many nonces ${signer} has used`);
-      // Before anything was ever signed nothing is known.
+      // Before anything was ever signed there is no ceiling.
       const ceiling = before === null && last === null ? Infinity : Math.max((last ?? -1) + 1, before ?? 0);
       if (agreed > ceiling && votes.length === 1) requireStanding(agreed, ceiling);
       if (agreed <= ceiling) {

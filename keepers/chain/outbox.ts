@@ -32,15 +32,15 @@ export interface TxRequest {
   /** Chain time after which mining it is of no use. */
   validUntilSec: number | null;
   /**
-   * Most wei per gas for this act, below the ceiling: what it is worth to its sender. It is never raised beyond it; one that can't pay the base fee
-   * any more waits, or, when others wait behind it, gives way to a transfer. Default: the ceiling.
+   * Most wei per gas for this transaction, below the ceiling. Its bid is never raised beyond it; when it can't pay the base fee any more it
+   * waits, or, when others wait behind it, is replaced by a transfer. Default: the ceiling.
    */
   maxFeeWei?: bigint | null;
-  /** Asked within the transaction that stores what was signed first: false leaves it unsigned. Default: it is wanted. */
+  /** Called within the database transaction that stores the first signed transaction: with false nothing is signed. Default: true. */
   isWanted?(tx: LedgerTransaction): Promise<boolean>;
 }
 
-/** Nobody wants a transaction any more that was about to be signed. */
+/** A transaction was no longer wanted (`isWanted`) before it was signed. */
 export class UnwantedError extends Error {
   constructor(txKey: string) {
     super(`${txKey} is not wanted any more`);
@@ -55,7 +55,7 @@ export interface SentTx {
   replaced: boolean;
 }
 
-/** What an operator wants to know of a signer. */
+/** Status of a signer, for operators. */
 export interface OutboxStatus {
   signer: Address;
   /** Null until it was read for the first time. */
@@ -65,44 +65,44 @@ export interface OutboxStatus {
   unminedCount: number;
   /** When the oldest of them was signed. */
   oldestSentMs: number | null;
-  /** The node's last refusal, null once it took a transaction again. */
+  /** The node's last refusal, null once it accepted a transaction again. */
   lastRefusal: string | null;
   /** Transfers to itself since the start that filled a gap between nonces. */
   gapTransfers: number;
-  /** Answers since the start of how many nonces it has used that were not believed. */
+  /** Reported counts of used nonces that were rejected since the start. */
   nonceDoubts: number;
 }
 
 /**
- * The only way in which a keeper sends: sign, store, broadcast. A crash after storing rebroadcasts the same bytes. Nonces never
+ * All transactions of keepers are sent through it: sign, store, broadcast. After a crash the stored bytes are broadcast again. Nonces never
  * have gaps. One signer per outbox, one outbox per signer.
  */
 export interface Outbox {
   readonly signer: Address;
   /**
-   * False when a fresh transaction would have to bid more than the ceiling; `send` would throw then. At this base fee, of one endpoint, or, where that
-   * is too high, at the one that most of them call for.
+   * False when a fresh transaction would have to bid more than the ceiling; `send` would throw then. Uses this base fee of one endpoint,
+   * or, if that is too high, the median of all endpoints.
    */
   affords(baseFeeWei: bigint): Promise<boolean>;
   /** Most wei per gas that a fresh transaction bids at this base fee. */
   bidWei(baseFeeWei: bigint): bigint;
   /**
-   * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, in the place of what is unmined there; with
-   * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError, and UnwantedError.
+   * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, replacing an unmined transaction there; with `'queue'`
+   * after everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError, and UnwantedError.
    */
   send(request: TxRequest): Promise<SentTx>;
   /**
-   * Several at once, one nonce after the other from where `send` would begin. What follows one that is dearer than the ceiling is not signed;
-   * throws FeeCeilingError when that is the first.
+   * Several at once, one nonce after the other from where `send` would begin. Nothing is signed from the first one on that would exceed the
+   * ceiling; throws FeeCeilingError when that is the first of all.
    */
   sendAll(requests: readonly TxRequest[]): Promise<SentTx[]>;
   /**
-   * Brings unmined transactions forward, once per call: broadcasts the stored bytes again, raises the fee of one that is stuck, puts
-   * a transfer to the signer itself in the place of one that is out of date and into a gap, marks mined nonces finished, and takes
-   * that back when the chain dropped them. `withdrawn` names acts that are out of date whatever the time is.
+   * Looks after unmined transactions, once per call: broadcasts the stored bytes again, raises the fee of a stuck one, replaces an outdated
+   * one and fills a gap by a transfer to the signer itself, marks mined nonces finished, and undoes that when the chain dropped them.
+   * `withdrawn` names keys of transactions that are outdated at any time.
    */
   resume(headTimestampSec: number, withdrawn?: ReadonlySet<string>): Promise<void>;
-  /** How many nonces the chain had used at the end of a block, as most of the endpoints have it; of the signer, or of an earlier one. */
+  /** How many nonces the chain had used at the end of a block, according to most of the endpoints; of the signer, or of an earlier one. */
   usedAt(block: number, signer?: Address): Promise<number>;
   status(): OutboxStatus;
 }
@@ -120,9 +120,12 @@ export interface OutboxDeps {
   logger: Logger;
   /** The newest block whose hash is proven, by which endpoints that differ on nonces are judged. Default: the ledger's last one. */
   provenBlock?(): Promise<ProvenBlock | null>;
-  /** What the transactions call, for what earlier keys have signed to it; those are left alone where it is absent. */
+  /**
+   * The contract that the transactions call, by which unfinished transactions of earlier keys are found; those are ignored when it is
+   * absent.
+   */
   serves?: ServedContract;
-  /** Whether a new transaction takes the place of an unmined one, as a curve does, or waits behind it. Default: replace. */
+  /** Whether a new transaction replaces an unmined one, as for curves, or waits behind it. Default: replace. */
   order?: 'replace' | 'queue';
   /** Most wei per gas. Default: 50 gwei. */
   feeCeilingWei?: bigint;
@@ -137,9 +140,9 @@ const DEFAULT_LOW_BALANCE_WEI = 10n ** 16n;
 const DEFAULT_STUCK_MS = 4_000;
 const BALANCE_INTERVAL_MS = 30_000;
 const TRANSFER_GAS = 21_000n;
-/** Most nonces that one `resume` looks after. */
+/** Most nonces that one `resume` handles. */
 const MAX_OPEN_NONCES = 64;
-/** Most transfers to itself that fill gaps within a while: a gap that is no real one must not cost without a limit. */
+/** Most transfers to itself that fill gaps within a period: wrongly reported gaps must not cost without a limit. */
 const MAX_GAP_TRANSFERS = 32;
 const GAP_WINDOW_MS = 60_000;
 const KNOWN_ALREADY = /already known|known transaction|already imported|already exists/i;
@@ -166,18 +169,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const nonces = createNonceWatch({ rpc, signer, provenBlock, monotonicMs, logger });
   const retired = createRetiredSigners({ ...deps, serves: deps.serves ?? null, signer, provenBlock, monotonicMs });
   const baseFees = createBaseFees(rpc, monotonicMs);
-  /** When unmined transactions were seen first, by hash: what was signed before a restart, or by another clock, is timed from then on. */
+  /** When unmined transactions were first seen, by hash: those signed before a restart, or by another clock, are timed from then on. */
   let seenMs = new Map<Hex, number>();
-  /** A node refused a transaction for its nonce: what is known of nonces may be wrong. */
+  /** A node refused a transaction for its nonce: the known nonces may be wrong. */
   let nonceRefused = false;
-  /** A transaction is not mined for longer than it should: the endpoint in use may not pass on what it takes. */
+  /** A transaction has not been mined for too long: the endpoint in use may not forward what it accepts. */
   let isStuck = false;
-  /** When gaps were filled lately. */
+  /** Times of recently filled gaps. */
   let gapsFilledMs: number[] = [];
   let balanceReadMs = Number.NEGATIVE_INFINITY;
   let tail: Promise<unknown> = Promise.resolve();
 
-  /** One call at a time: two that choose a nonce at once would choose the same one. */
+  /** One call at a time, because concurrent ones would choose the same nonce. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = tail.then(work);
     tail = result.catch(() => undefined);
@@ -249,7 +252,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function sendAll(requests: readonly TxRequest[]): Promise<SentTx[]> {
     const { agreed, claimed, last } = await usedNonces();
-    // A replacement at a nonce that was used is refused at once, so the newest word is the best one; it can't be beyond what was signed.
+    // For a replacement the newest number is best, since nodes refuse a used nonce at once; it is limited to what was signed.
     const first = order === 'replace' ? claimed : Math.max(agreed, (last ?? -1) + 1);
     const open = await readOutboxFrom(db.knex, signer, first);
     const sent: SentTx[] = [];
@@ -281,7 +284,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
     noteUnmined(open);
     const last = open.at(-1)?.nonce ?? nonce - 1;
-    // What one endpoint says was mined needs no help, and is not done with before another one says so.
+    // Transactions that only one endpoint reports as mined are neither resent nor finished until another one confirms it.
     for (let at = claimed; at <= Math.min(last, nonce + MAX_OPEN_NONCES - 1); at++) {
       await advance(
         at,
@@ -292,7 +295,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
   }
 
-  /** Looks after one unmined nonce; `isAwaited` when there are others behind it. */
+  /** Handles one unmined nonce; `isAwaited` when others wait behind it. */
   async function advance(
     nonce: number,
     rows: readonly OutboxRow[],
@@ -320,7 +323,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
   }
 
-  /** Replaces what may not pay the base fee any more, though its sender would, by a transfer, so that what is behind it is mined. */
+  /** Replaces a transaction whose own bound is below the base fee by a transfer, so that those behind it are mined. */
   async function makesWay(nonce: number, newest: OutboxRow): Promise<boolean> {
     const isBound = boundOf(newest) < ceilingWei;
     if (!isBound || feesOf(newest.raw).maxFeeWei >= (await baseFees.read(ceilingWei))) return false;
@@ -333,7 +336,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
   }
 
-  /** Whether another gap may be filled now; says so when that was the last one for a while. */
+  /** Whether another gap may be filled now; logs it when that was the last one for the period. */
   function mayFillGap(): boolean {
     const now = monotonicMs();
     gapsFilledMs = gapsFilledMs.filter((atMs) => now - atMs < GAP_WINDOW_MS);
@@ -394,7 +397,7 @@ function highestFee<T extends OutboxRow>(rows: readonly T[]): T | undefined {
   );
 }
 
-/** The same act again, at another fee. */
+/** The request for sending the same transaction again at another fee. */
 function requestOf(row: OutboxRow): TxRequest {
   const { to, data, gasLimit } = Transaction.from(row.raw);
   return {

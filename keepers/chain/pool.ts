@@ -5,6 +5,7 @@ import type { Hex } from '../../core/types.js';
 import { isFailedCall } from '../../liquidity/eth.js';
 import type { Vote } from './rpc.js';
 import {
+  RpcAnswerTooLargeError,
   RpcContradictionError,
   RpcResponseError,
   RpcUnavailableError,
@@ -19,7 +20,7 @@ export interface EndpointHealth {
   healthy: boolean;
   /** Newest block that it answered, null before the first answer. */
   head: number | null;
-  /** Requests in a row that it did not answer, and answers in a row that could not be true. */
+  /** Failures in a row: requests without an answer, and answers that could not be true. */
   failures: number;
   /** Why it is not healthy, null when it is. */
   problem: string | null;
@@ -34,40 +35,43 @@ interface EndpointCounts {
 }
 
 /**
- * Several endpoints of one chain as one. Requests go to the first healthy one in the order configured, and on to the next when it
- * does not answer. An endpoint is unhealthy for a while after a failure, longer each time, and while it lags behind the others. None is
- * asked anything before it has said that it serves the configured chain; it says so again every minute, and after each failure.
+ * Several endpoints of one chain as one. Requests go to the first healthy one in the order configured, and on to the next when it does not
+ * answer. An endpoint is unhealthy for a while after a failure, longer each time, and while it lags behind the others. No endpoint is used
+ * before it has named the configured chain; that is checked again every minute, and after each failure.
  */
 export interface RpcPool extends Rpc {
   /** Every endpoint of the chain by itself, for questions that a majority decides. */
   readonly endpoints: readonly Rpc[];
   /**
-   * Runs work whose answers must be those of one endpoint. When that one does not answer, or its answers do not fit together, exactly it is
-   * penalised and the work runs again on the next one; the last error is thrown once all were tried. So it does where the work ends with an error that the
-   * endpoint answered, which is penalised if another one answers something else; a call that fails in a contract ends it. Reads
-   * only: what the work did before it failed is done again.
+   * Runs work whose answers must be those of one endpoint. When that endpoint does not answer, or its answers do not fit together, it is
+   * penalised and the work runs again on the next one; the last error is thrown once all were tried. The same happens when the endpoint
+   * answers with an error; it is penalised if another one answers without. A call that reverts in a contract ends the work. For reads only,
+   * because the work is repeated from its beginning.
    */
   attempt<T>(work: (rpc: Rpc) => Promise<T>): Promise<T>;
   /**
    * The endpoints by themselves, in the order in which a request would try them now: healthy ones first. Those of another chain are left
-   * out, so there may be none. For questions of which it matters who answers them.
+   * out, so there may be none. For questions where it matters which endpoint answers.
    */
   ranked(): readonly Rpc[];
   /**
-   * Asks each endpoint that is not resting by itself, all at once. Whoever answers an error, or not soon after the others, has no vote; the
-   * last error is thrown when nobody has one. The endpoint in use comes first. What takes `enough` votes, one by default, is asked of those
-   * that rest, too, where fewer are awake, and nobody is given up before as many have voted.
+   * Asks each endpoint that is not paused, all at once. An endpoint that answers an error, or too late after the others, has no vote; the
+   * last error is thrown when there is no vote. The endpoint in use comes first. When fewer than `enough` endpoints (default one) are not
+   * paused, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with `isPatient` false until there
+   * is one.
    */
-  survey<T>(ask: (rpc: Rpc) => Promise<T>, enough?: number): Promise<Vote<T>[]>;
+  survey<T>(ask: (rpc: Rpc) => Promise<T>, enough?: number, isPatient?: boolean): Promise<Vote<T>[]>;
   /** Asks all endpoints for their heads, at most once per probe interval. Never rejects. */
   probe(): Promise<void>;
   /**
-   * Counts a fault that an endpoint did not report itself, such as an answer of another history. Without the endpoint, a client of `endpoints`
-   * or the one that `attempt` gave, it is the one that answered last.
+   * Counts a fault that the pool could not see itself, such as an answer of another history. `endpoint` is a client of `endpoints` or the
+   * one passed by `attempt`; without it the endpoint that answered last is meant.
    */
   penalize(problem: string, endpoint?: Rpc | null): void;
   health(): EndpointHealth[];
-  /** The ids of the chains that endpoints serve instead of the configured one; empty as soon as one serves that, or does not say. */
+  /**
+   * Ids of the chains that endpoints serve instead of the configured one; empty if any endpoint serves the configured one or did not say.
+   */
   otherChains(): readonly number[];
 }
 
@@ -77,33 +81,41 @@ interface PoolOptions {
   logger: Logger;
   /** Endpoints of another chain are never used. Unchecked when absent. */
   chainId?: number;
-  /** Makes the client of one URL; tests put faults here. */
+  /** Makes the client of one URL; tests inject faults here. */
   connect?(url: string): Rpc;
 }
 
 const PROBE_INTERVAL_MS = 5_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** Of an endpoint whose answer could not be true. */
+/** First pause of an endpoint whose answer could not be true. */
 const FIRST_CONVICTION_MS = 1_000;
 const LONGEST_CONVICTION_MS = 60_000;
-/** An endpoint this many blocks behind the others is passed over. */
+/** An answer that takes this long is true and late: several in a row make a step older than the ledger may be. */
+const SLOW_MS = 2_000;
+/** How long whoever answers so is passed over, while another one does not. */
+const FIRST_SLOW_PAUSE_MS = 10_000;
+const LONGEST_SLOW_PAUSE_MS = 300_000;
+/** An endpoint more than this many blocks behind the others is not used. */
 const MAX_LAG_BLOCKS = 2;
-/** A head that has not moved for so long does, too, while any other is further. */
+/** Neither is one whose head has not moved for so long while another one is further. */
 const STUCK_MS = 10_000;
-/** How long an endpoint is believed to serve the chain that it named. */
+/** How long the chain that an endpoint named is taken for granted. */
 const CHAIN_CHECK_MS = 60_000;
 /** How long a survey waits for the others once one has answered. */
 const PATIENCE_MS = 1_000;
 
 interface Endpoint {
-  /** Asks for nothing unless the endpoint serves the configured chain. */
+  /** Client that sends nothing unless the endpoint serves the configured chain. */
   rpc: Rpc;
   raw: Rpc;
   failures: number;
   pausedUntilMs: number;
   convictions: number;
   convictedUntilMs: number;
+  /** Late answers since the last step without any. */
+  slowAnswers: number;
+  slowUntilMs: number;
   head: number | null;
   headMovedMs: number;
   problem: string | null;
@@ -128,13 +140,15 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       raw,
       rpc: {
         name: raw.name,
-        call: (method, params) => onRightChain(one, () => raw.call(method, params)),
-        batch: (requests) => onRightChain(one, () => raw.batch(requests)),
+        call: (method, params) => onRightChain(one, () => timed(one, () => raw.call(method, params))),
+        batch: (requests) => onRightChain(one, () => timed(one, () => raw.batch(requests))),
       },
       failures: 0,
       pausedUntilMs: 0,
       convictions: 0,
       convictedUntilMs: 0,
+      slowAnswers: 0,
+      slowUntilMs: 0,
       head: null,
       headMovedMs: Number.NEGATIVE_INFINITY,
       problem: null,
@@ -149,11 +163,17 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
   const isOfOtherChain = (one: Endpoint): boolean =>
     expected !== undefined && one.servedChain !== null && one.servedChain !== expected;
   const rests = (one: Endpoint): boolean => one.pausedUntilMs > nowMs() || one.convictedUntilMs > nowMs();
-  const isHealthy = (one: Endpoint): boolean => !isOfOtherChain(one) && !rests(one) && blocksBehind(one) === 0;
+  const isHealthy = (one: Endpoint): boolean =>
+    !isOfOtherChain(one) && !rests(one) && blocksBehind(one) === 0 && !isSlow(one);
+  const wasSlow = (one: Endpoint): boolean => one.slowUntilMs > nowMs();
+  /** None is while all are: whatever is asked of them takes long, or this process does. */
+  const isSlow = (one: Endpoint): boolean =>
+    wasSlow(one) &&
+    endpoints.some((other) => !isOfOtherChain(other) && !rests(other) && !wasSlow(other) && blocksBehind(other) === 0);
 
   /**
-   * By how much an endpoint lags too far behind the others, else 0. One that claims a head far ahead is no reason to leave the others, unless
-   * theirs stand still: with three or more, the head that most of them have reached counts.
+   * By how many blocks an endpoint lags too far behind the others, else 0. With three or more endpoints the head that most of them have
+   * reached counts, so that one with an invented far head does not replace the others, unless their heads stand still.
    */
   function blocksBehind(one: Endpoint): number {
     if (one.head === null) return 0;
@@ -167,9 +187,14 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     return most - one.head > MAX_LAG_BLOCKS ? most - one.head : 0;
   }
 
+  function lagOf(one: Endpoint): string | null {
+    if (blocksBehind(one) > 0) return `${blocksBehind(one)} blocks behind`;
+    return isSlow(one) ? 'answers late' : null;
+  }
+
   /** Healthy ones first, in the order configured; then those that are only paused or lag, as a last resort. */
   function candidates(): Endpoint[] {
-    // One of another chain is looked at again after a while: it may have been repaired.
+    // One of another chain is checked again after a while: its configuration may have been repaired.
     const usable = endpoints.filter((one) => !isOfOtherChain(one) || isCheckDue(one));
     return [...usable.filter(isHealthy), ...usable.filter((one) => !isHealthy(one))];
   }
@@ -177,7 +202,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
   const isCheckDue = (one: Endpoint): boolean =>
     expected !== undefined && nowMs() - one.chainCheckedMs >= CHAIN_CHECK_MS;
 
-  /** What is asked of an endpoint that served the chain a minute ago need not wait for its word; its answer does. */
+  /** A request to an endpoint that served the chain a minute ago is sent at once; only its answer waits for the check. */
   async function onRightChain<T>(one: Endpoint, request: () => Promise<T>): Promise<T> {
     if (expected === undefined) return request();
     if (one.servedChain !== expected) {
@@ -189,6 +214,19 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     const [answer] = await Promise.all([request(), checkChain(one)]);
     if (isOfOtherChain(one)) throw otherChain(one);
     return answer;
+  }
+
+  async function timed<T>(one: Endpoint, request: () => Promise<T>): Promise<T> {
+    const fromMs = nowMs();
+    const said = await request();
+    // At the end of a pause it counts once more: what is asked at the same time is late together.
+    if (nowMs() - fromMs >= SLOW_MS && !wasSlow(one)) {
+      one.slowAnswers += 1;
+      const pauseMs = Math.min(FIRST_SLOW_PAUSE_MS * 2 ** (one.slowAnswers - 1), LONGEST_SLOW_PAUSE_MS);
+      one.slowUntilMs = nowMs() + pauseMs;
+      if (isSlow(one)) logger.warn({ rpc: one.raw.name, tookMs: nowMs() - fromMs }, 'an RPC endpoint answers late');
+    }
+    return said;
   }
 
   function checkChain(one: Endpoint): Promise<void> {
@@ -216,31 +254,37 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     new RpcUnavailableError(`${one.raw.name} serves chain ${one.servedChain}, not ${expected}`);
 
   function fail(one: Endpoint, problem: string): void {
-    // That it serves another chain is counted where it is seen.
+    // Another chain is counted where it is detected.
     if (isOfOtherChain(one)) return;
     one.failures += 1;
     one.counts.silent += 1;
     one.problem = problem;
     one.pausedUntilMs = nowMs() + Math.min(FIRST_PAUSE_MS * 2 ** (one.failures - 1), LONGEST_PAUSE_MS);
-    // Whatever answers next at this address may be another node.
+    // After a failure another node may answer at this address.
     one.chainCheckedMs = Number.NEGATIVE_INFINITY;
     if (endpoints.length > 1)
       logger.warn({ rpc: one.raw.name, failures: one.failures, problem }, 'an RPC endpoint failed');
   }
 
-  /** Only the whole of a later attempt takes this back: an endpoint that lies answers most requests. */
+  /** Only a later complete attempt clears it, because a lying endpoint answers most requests correctly. */
   function convict(one: Endpoint, problem: string): void {
     one.convictions += 1;
     one.counts.contradiction += 1;
     one.problem = problem;
     one.convictedUntilMs = nowMs() + Math.min(FIRST_CONVICTION_MS * 2 ** (one.convictions - 1), LONGEST_CONVICTION_MS);
-    // Its head is no measure for others until it was asked again.
+    // Its head is not compared with others until the next probe.
     one.head = null;
     one.chainCheckedMs = Number.NEGATIVE_INFINITY;
     logger.warn(
       { rpc: one.raw.name, convictions: one.convictions, problem },
       'an RPC endpoint answered what can not be true',
     );
+  }
+
+  /** Penalises an endpoint for silence, or for an answer that can't be true. */
+  function blame(one: Endpoint, error: unknown): void {
+    if (error instanceof RpcAnswerTooLargeError) convict(one, error.message);
+    else fail(one, describe(error));
   }
 
   function succeed(one: Endpoint): void {
@@ -253,11 +297,11 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
 
   const endpointOf = (rpc: Rpc | null): Endpoint | undefined => endpoints.find((one) => one.rpc === rpc);
 
-  /** Who refused what another one answered is passed over; where all refuse, it is the question. */
+  /** Endpoints that refused what another one answered are penalised; if all refuse, the request is at fault. */
   const failRefused = (refused: ReadonlyMap<Endpoint, RpcResponseError>): void =>
     refused.forEach((error, one) => fail(one, error.message));
 
-  /** An answer with an error is an answer: silence sends a request on to the next endpoint, and so does a node that can't or won't answer. */
+  /** An error answer is returned as the result, except for refusals: on those, and on silence, the request goes to the next endpoint. */
   async function ask<T>(request: (rpc: Rpc) => Promise<T>): Promise<T> {
     let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
     const refused = new Map<Endpoint, RpcResponseError>();
@@ -268,7 +312,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         failRefused(refused);
         return answer;
       } catch (error) {
-        if (!(error instanceof RpcResponseError)) fail(one, describe(error));
+        if (!(error instanceof RpcResponseError)) blame(one, error);
         else if (isRefusal(error)) refused.set(one, error);
         else {
           succeed(one);
@@ -286,7 +330,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
     const tried = new Set<Endpoint>();
     const refused = new Map<Endpoint, RpcResponseError>();
-    // One that was not at fault, because another one was, is asked again, but not for ever.
+    // An endpoint may be asked again when another one was at fault, but only a bounded number of times.
     for (let left = 2 * endpoints.length; left > 0; left--) {
       const one = candidates().find((candidate) => !tried.has(candidate));
       if (one === undefined) break;
@@ -294,6 +338,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         const answer = await work(one.rpc);
         succeed(one);
         if (one.convictedUntilMs <= nowMs()) one.convictions = 0;
+        if (!wasSlow(one)) one.slowAnswers = 0;
         failRefused(refused);
         return answer;
       } catch (thrown) {
@@ -320,7 +365,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     throw last;
   }
 
-  async function survey<T>(question: (rpc: Rpc) => Promise<T>, enough = 1): Promise<Vote<T>[]> {
+  async function survey<T>(question: (rpc: Rpc) => Promise<T>, enough = 1, isPatient = true): Promise<Vote<T>[]> {
     const usable = candidates();
     const awake = usable.filter((one) => !rests(one));
     const votes = new Map<Endpoint, T>();
@@ -329,15 +374,15 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     const asked = (awake.length >= enough ? awake : usable).map(async (one) => {
       try {
         votes.set(one, await question(one.rpc));
-        if (votes.size === enough) heard.resolve();
+        if (votes.size === (isPatient ? enough : 1)) heard.resolve();
       } catch (error) {
         last = error;
-        if (!(error instanceof RpcResponseError)) fail(one, describe(error));
+        if (!(error instanceof RpcResponseError)) blame(one, error);
       }
     });
     const over = new AbortController();
     const all = Promise.all(asked).finally(() => over.abort());
-    // Once enough have answered, the others are not waited for much longer.
+    // Once enough have answered, the others get PATIENCE_MS.
     const soon = heard.promise.then(() =>
       delay(PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined),
     );
@@ -355,14 +400,14 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       if (head !== one.head) one.headMovedMs = nowMs();
       one.head = head;
     } catch (error) {
-      fail(one, describe(error));
+      blame(one, error);
     }
   }
 
   async function probe(): Promise<void> {
     if (nowMs() - probedMs < PROBE_INTERVAL_MS) return;
     probedMs = nowMs();
-    // An endpoint in its pause is probed, too: its answer says nothing about what failed, so the pause stays.
+    // A paused endpoint is probed, too; an answer does not end its pause, because it does not show that the fault is gone.
     await Promise.all(endpoints.filter((one) => !isOfOtherChain(one) || isCheckDue(one)).map(probeOne));
   }
 
@@ -386,7 +431,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         healthy: isHealthy(one),
         head: one.head,
         failures: one.failures + one.convictions,
-        problem: one.problem ?? (blocksBehind(one) > 0 ? `${blocksBehind(one)} blocks behind` : null),
+        problem: one.problem ?? lagOf(one),
         counts: { ...one.counts },
       })),
     otherChains: () =>
@@ -394,12 +439,12 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
   };
 }
 
-/** What nodes and the services in front of them answer to any question: limits, missing rights, methods that are switched off, faults of their own. */
+/** Codes that nodes and services answer to any request: limits, missing rights, disabled methods, internal errors. */
 const REFUSAL_CODES: readonly number[] = [-32_601, -32_603, -32_002, -32_004, -32_005, 401, 403, 429];
 const REFUSAL =
   /rate.?limit|request limit|limit exceeded|limit reached|too many requests|quota|capacity|unauthori[sz]ed|forbidden|api key|txpool is full/i;
 
-/** An error that says nothing of what was asked, so that another endpoint may answer it. */
+/** Whether an error does not depend on the request, so that another endpoint may answer it. */
 const isRefusal = (error: RpcResponseError): boolean =>
   !isFailedCall(error) && (REFUSAL_CODES.includes(error.code) || REFUSAL.test(error.message));
 
@@ -412,13 +457,13 @@ function chainIdOf(rpc: Rpc, answer: unknown): number {
   }
 }
 
-/** An endpoint that refuses to name its chain can't be used; no refusal of it is an answer to what was asked. */
+/** An endpoint that refuses to name its chain can't be used: its error becomes RpcUnavailableError, not the answer to the request. */
 function asSilence(error: unknown): never {
   if (error instanceof RpcUnavailableError) throw error;
   throw new RpcUnavailableError(`it does not say which chain it serves: ${describe(error)}`, error);
 }
 
-/** What reading an answer of the wrong shape ends with; the codes are those of the ABI decoder. */
+/** Whether an error comes from reading an answer of the wrong shape; the codes are those of the ABI decoder. */
 const isNonsense = (error: unknown): boolean =>
   error instanceof TypeError ||
   error instanceof RangeError ||

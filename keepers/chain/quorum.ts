@@ -1,24 +1,26 @@
 import type { RpcPool } from './pool.js';
 import { RpcContradictionError, type Rpc, type Vote } from './rpc.js';
 import type { Address } from '../../core/types.js';
-import { bytesOf, onOne, type EthReader } from '../../liquidity/eth.js';
+import { bytesOf, majorityOf, onOne, type EthReader } from '../../liquidity/eth.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 
 /** A client of one endpoint or of several. */
 export type Endpoints = Rpc & Partial<Pick<RpcPool, 'endpoints' | 'survey' | 'attempt'>>;
 
 /**
- * Asks each endpoint behind a client by itself. Whoever is silent, slow or answers an error has no vote; the last error is thrown when
- * nobody has one. `first` is what the client answered already: it is the only vote of a client that has one endpoint.
+ * Asks each endpoint of a client separately, also paused ones when the others are no majority, so that an endpoint that made the others
+ * fail can't decide alone. A silent or slow endpoint, or one that answers an error, has no vote; the last error is thrown when there is no
+ * vote. `first` is the client's answer so far: with one endpoint it is the only vote.
  */
 export async function surveyOf<T>(rpc: Endpoints, ask: (one: Rpc) => Promise<T>, first?: T): Promise<Vote<T>[]> {
-  if (rpc.survey !== undefined && (rpc.endpoints ?? []).length > 1) return rpc.survey(ask);
+  const count = (rpc.endpoints ?? []).length;
+  if (rpc.survey !== undefined && count > 1) return rpc.survey(ask, majorityOf(count), false);
   return [{ endpoint: rpc, answer: first ?? (await ask(rpc)), convict: () => undefined }];
 }
 
 /**
- * What an endpoint answers and another one confirms: the answer in use if nobody else has a vote, or if one of the others answers the
- * same; else what most of them answer; null when none has a majority.
+ * The confirmed answer: the first one if there is no other vote, or if another endpoint answers the same; else the answer of a majority;
+ * null without one.
  */
 export function confirmed<T>(votes: readonly Vote<T>[], nameOf: (answer: T) => string): T | null {
   const names = new Map<string, Vote<T>[]>();
@@ -27,12 +29,12 @@ export function confirmed<T>(votes: readonly Vote<T>[], nameOf: (answer: T) => s
   return most?.[0]?.answer ?? null;
 }
 
-/** The curve book and the custodian ask alike. */
+/** The curve book and the custodian have the same function. */
 const POSTER_LIST = Custodian__factory.createInterface();
 
 /**
- * Whether a contract takes posts, or settlements, of a key at the newest block. A no is believed of more than half of the endpoints that
- * answer, for one that lags may not know yet that the key was added. Throws RpcContradictionError when there is no such majority.
+ * Whether a contract accepts posts, or settlements, of a key at the newest block. A no needs more than half of the endpoints that answer,
+ * since a lagging one may not have seen that the key was added. Throws RpcContradictionError when there is no such majority.
  */
 export async function mayPost(rpc: Rpc, contract: Address, key: Address): Promise<boolean> {
   const ask = async (one: EthReader): Promise<boolean> => {

@@ -2,7 +2,7 @@ import { keccak256 } from '../../core/hash.js';
 import type { Hex } from '../../core/types.js';
 import { hexBytes, rlp, rlpList, scalar, type RlpItem } from './rlp.js';
 
-/** What a receipt's hash is made of, as RPCs answer it. Nothing else in the answer is proven. */
+/** The fields of an RPC's receipt that the receipts root covers. Nothing else in the answer is proven. */
 export interface RpcReceipt {
   /** Absent in receipts of old nodes, which know one type only. */
   type?: string | null;
@@ -22,10 +22,10 @@ const DEPOSIT_TYPE = '7e';
 const MAX_TYPE = 0x7f;
 
 /**
- * A receipt as it stands in the block's trie, as hex without 0x (EIP-2718; for deposits the rollups' specification). A deposit's nonce
- * counts only together with a version: before it, nodes answer a nonce that the root leaves out. Types that nobody knows yet are taken to
- * be like all others; the root decides. No two receipts have the same encoding: a type is one byte, or it could stand for the beginning of
- * another receipt, whose end is data that anybody may log. Throws RangeError or TypeError for what is no receipt.
+ * A receipt as it stands in the block's trie, as hex without 0x (EIP-2718; for deposits the rollups' specification). A deposit's nonce is
+ * included only together with a version: before versions, nodes answer a nonce that the root leaves out. Unknown types are encoded like all
+ * others; the root decides whether that is right. No two receipts have the same encoding: the type must be one byte, or it could contain
+ * the beginning of another receipt, whose end is data that anybody may log. Throws RangeError or TypeError for what is no receipt.
  */
 export function encodeReceipt(receipt: RpcReceipt): string {
   const type = scalar(receipt.type ?? '0x0').slice(2);

@@ -1,10 +1,11 @@
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
 import { onOne, type EthReader } from '../../liquidity/eth.js';
+import type { TransactionCost } from '../../ledger/transactions/costs.js';
 import { confirmed, surveyOf } from './quorum.js';
 import type { Rpc } from './rpc.js';
 
-/** What a receipt says of costs and success, as JSON-RPC writes it. */
+/** Fields of a JSON-RPC receipt about costs and success. */
 export interface TxReceipt {
   transactionHash: Hex;
   status: Hex;
@@ -15,16 +16,21 @@ export interface TxReceipt {
 }
 
 /**
- * Receipts of transactions, in the order asked. Null for one that was not mined, that not all of two endpoints know yet, or of which endpoints
- * tell different things: what is durable must not rest on one that makes them up.
+ * Receipts of transactions, in the order asked. Null for a transaction that was not mined, whose receipt a second endpoint does not have
+ * yet, or on which endpoints differ: stored costs must not depend on one endpoint that invents receipts. Where the endpoint in use has none at all, the
+ * others are asked for the last look (`isLast`) alone.
  */
-export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(TxReceipt | null)[]> {
+export async function readReceipts(
+  rpc: Rpc,
+  hashes: readonly Hex[],
+  { isLast = false }: { isLast?: boolean } = {},
+): Promise<(TxReceipt | null)[]> {
   const requests = hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
   const ask = async (one: EthReader): Promise<(TxReceipt | null)[]> =>
     (await one.batch(requests)) as (TxReceipt | null)[];
   const first = await onOne(rpc, ask);
   // Nothing to confirm, as in most rounds.
-  if (first.every((receipt) => receipt === null)) return first;
+  if (!isLast && first.every((receipt) => receipt === null)) return first;
   const votes = await surveyOf(rpc, ask, first);
   return hashes.map((_, i) =>
     confirmed(
@@ -43,8 +49,8 @@ const nameOf = (receipt: TxReceipt | null): string =>
         ...[receipt.gasUsed, receipt.effectiveGasPrice, receipt.l1Fee ?? ''],
       ].join();
 
-/** Fee in wei as a receipt says it, the data fee of a rollup included. */
-export function feeOf(receipt: { gasUsed: string; effectiveGasPrice: string; l1Fee?: string | null }): {
+/** Fee in wei from a receipt, including a rollup's data fee. */
+function feeOf(receipt: { gasUsed: string; effectiveGasPrice: string; l1Fee?: string | null }): {
   gasUsed: number;
   feeWei: bigint;
 } {
@@ -54,3 +60,12 @@ export function feeOf(receipt: { gasUsed: string; effectiveGasPrice: string; l1F
     feeWei: gasUsed * BigInt(receipt.effectiveGasPrice) + BigInt(receipt.l1Fee ?? '0x0'),
   };
 }
+
+/** Cost and result of a transaction from its receipt. */
+export const saidBy = (
+  receipt: TxReceipt,
+): Pick<TransactionCost, 'blockNumber' | 'gasUsed' | 'feeWei' | 'succeeded'> => ({
+  blockNumber: toSafeInt(BigInt(receipt.blockNumber)),
+  ...feeOf(receipt),
+  succeeded: BigInt(receipt.status) === 1n,
+});

@@ -13,21 +13,21 @@ import type { ProvenBlock } from './account-proof.js';
 import { createNonceWatch, type NonceWatch } from './nonces.js';
 import type { Rpc } from './rpc.js';
 
-/** What a keeper's transactions call, and whether that listens to a key. */
+/** The contract that a keeper's transactions call, and whether it accepts a key. */
 export interface ServedContract {
   contract: Address;
-  /** False when a majority of the endpoints says that it refuses whatever this key sends. */
+  /** False when a majority of the endpoints answers that it refuses this key. */
   mayAct(signer: Address): Promise<boolean>;
 }
 
 const LOOK_INTERVAL_MS = 60_000;
-/** Of the newest block's time: a chain that takes blocks back must not give a transaction its time back. */
+/** How long after its end of validity a transaction is given up: after a reorganisation, block times may be earlier again. */
 const LATE_SEC = 600;
 
 /**
- * Looks after what earlier keys of the same keeper have signed, which nobody can sign anew: rows are done with once the chain has used
- * their nonce, and given up once they can't do anything any more, because their time is over or the contract refuses the key. Without it they
- * would count as under way for ever, and what waits for them would wait for ever. Nothing is sent.
+ * Finishes transactions of earlier keys of the same keeper, which can't be signed again: rows are finished once the chain has used their
+ * nonce, and given up once they can have no effect any more, because their validity has ended or the contract refuses the key. Otherwise
+ * they would count as pending for ever, and so would everything that waits for them. Nothing is sent.
  */
 export function createRetiredSigners(deps: {
   db: Db;
@@ -60,7 +60,7 @@ export function createRetiredSigners(deps: {
       lastFinished: await lastFinishedNonce(db.knex, signer),
     };
     const { agreed } = await watchOf(signer).used(signed, true);
-    // The key may serve another contract now: what it sends there, and what it sends itself in place of that, is that keeper's affair.
+    // The key may be in use for another contract now: those transactions belong to that keeper.
     const rows = (await readOutbox(db.knex, signer)).filter(({ to }) => to === contract || to === signer);
     const [used, left] = [rows.filter((row) => row.nonce < agreed), rows.filter((row) => row.nonce >= agreed)];
     if (used.length > 0) await writer.tx((tx) => finishOutbox(tx, signer, agreed));
@@ -81,7 +81,7 @@ export function createRetiredSigners(deps: {
       if (serves === null || monotonicMs() - lookedMs < LOOK_INTERVAL_MS) return;
       lookedMs = monotonicMs();
       for (const signer of await otherSigners(db.knex, serves.contract, own)) {
-        // What can't be told now must not hold up the key in use.
+        // An error here must not block the key in use.
         await settle(signer, serves, headTimestampSec).catch((error: unknown) =>
           logger.warn({ signer, err: error }, 'what an earlier key has signed can not be settled yet'),
         );

@@ -5,9 +5,9 @@
 export type RlpItem = string | readonly RlpItem[];
 
 /**
- * RLP (yellow paper, appendix B) as hex without 0x, in lower or upper case as the data was: what comes out of an RPC is hex, and hex of a
- * whole tree becomes bytes once. Throws RangeError for data that isn't hex of whole bytes as far as its length shows; other characters
- * are found by `hexBytes`.
+ * RLP (yellow paper, appendix B) as hex without 0x, in the letter case of the data: RPC answers are hex, and the hex of a whole tree is
+ * converted to bytes once. Throws RangeError for data that isn't hex of whole bytes as far as its length shows; other characters are found
+ * by `hexBytes`.
  */
 export function rlp(item: RlpItem): string {
   if (typeof item !== 'string') return rlpList(item.map(rlp));

@@ -6,7 +6,7 @@ export { RpcResponseError, RpcUnavailableError };
 
 /**
  * The endpoint answered, and its answer can't be true: it breaks its own hashes, contradicts itself, or the majority of the endpoints
- * contradicts it. Whoever asked several endpoints has that one penalised and goes on with the next at once.
+ * contradicts it. A pool penalises it and goes on with the next endpoint at once.
  */
 export class RpcContradictionError extends RpcUnavailableError {
   /** The endpoint that is at fault; null when it is the one that was in use. */
@@ -18,9 +18,34 @@ export class RpcContradictionError extends RpcUnavailableError {
   }
 }
 
+/** The endpoint answered more than the answer to such a question can have, or a text that would take far more memory than its length. */
+export class RpcAnswerTooLargeError extends RpcContradictionError {
+  readonly code = 'RPC_ANSWER_TOO_LARGE';
+  constructor(message: string) {
+    super(`RPC_ANSWER_TOO_LARGE: ${message}`);
+    this.name = 'RpcAnswerTooLargeError';
+  }
+}
+
+/** JSON-RPC code for a request or an answer that is too large for the endpoint. */
+const LIMIT_EXCEEDED = -32_005;
+
+/**
+ * The answer to a call is longer than what its gas pays for. The called contract may cause that on a node that grants more gas, so an
+ * endpoint is penalised only when another one answers; and the error does not tell how the call ends.
+ */
+export class RpcCallTooLargeError extends RpcResponseError {
+  constructor(method: string, problem: string) {
+    super(method, LIMIT_EXCEEDED, `RPC_ANSWER_TOO_LARGE: the answer has ${problem}`, undefined);
+    this.name = 'RpcCallTooLargeError';
+  }
+}
+
 export interface RpcRequest {
   method: string;
   params: unknown[];
+  /** Most bytes of its answer, if less than the method's limit is known. */
+  maxBytes?: number;
 }
 
 export interface Rpc {
@@ -46,14 +71,17 @@ interface RpcAnswer {
   error?: { code: number; message: string; data?: unknown };
 }
 
-/** A JSON-RPC client over HTTP. Every request is bounded by `timeoutMs`, and its answer by `maxBytes` where there is such a bound. */
-export function createRpc(url: string, timeoutMs = 5_000, maxBytes: number | null = null): Rpc {
+/**
+ * A JSON-RPC client over HTTP. Every request is limited by `timeoutMs`, and its answer by the method's byte limit. Reading stops at the
+ * limit and throws RpcAnswerTooLargeError.
+ */
+export function createRpc(url: string, timeoutMs = 5_000): Rpc {
   const target = new URL(url);
   const name = target.host;
   const headers = { 'content-type': 'application/json', ...authorization(target) };
   target.username = target.password = '';
 
-  async function send(body: unknown): Promise<unknown> {
+  async function send(body: unknown, requests: readonly RpcRequest[]): Promise<unknown> {
     try {
       const response = await fetch(target, {
         method: 'POST',
@@ -62,10 +90,18 @@ export function createRpc(url: string, timeoutMs = 5_000, maxBytes: number | nul
         signal: AbortSignal.timeout(timeoutMs),
       });
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
-      return maxBytes === null ? await response.json() : JSON.parse(await boundedText(response, maxBytes));
+      return parseAnswer(await readBounded(response, batchBytes(requests)));
     } catch (error) {
+      if (error instanceof TooLarge) throw tooLarge(requests, error);
       throw new RpcUnavailableError(`no answer from ${name}: ${describe(error)}`, error);
     }
+  }
+
+  function tooLarge(requests: readonly RpcRequest[], { message }: TooLarge): Error {
+    const run = requests.find(({ method }) => CALLS.includes(method));
+    return run === undefined
+      ? new RpcAnswerTooLargeError(`${name} answered ${message}`)
+      : new RpcCallTooLargeError(run.method, message);
   }
 
   function unwrap(method: string, answer: RpcAnswer | undefined): unknown {
@@ -78,7 +114,8 @@ export function createRpc(url: string, timeoutMs = 5_000, maxBytes: number | nul
 
   async function batch(requests: readonly RpcRequest[]): Promise<unknown[]> {
     if (requests.length === 0) return [];
-    const answer = await send(requests.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })));
+    const asked = requests.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params }));
+    const answer = await send(asked, requests);
     if (!Array.isArray(answer)) throw new RpcUnavailableError(`${name} did not answer the batch`);
     const byId = new Map((answer as RpcAnswer[]).map((one) => [one.id, one]));
     return requests.map(({ method }, id) => unwrap(method, byId.get(id)));
@@ -88,25 +125,110 @@ export function createRpc(url: string, timeoutMs = 5_000, maxBytes: number | nul
     name,
     batch,
     async call(method, params = []) {
-      const answer = await send({ jsonrpc: '2.0', id: 1, method, params });
+      const answer = await send({ jsonrpc: '2.0', id: 1, method, params }, [{ method, params }]);
       return unwrap(method, answer as RpcAnswer);
     },
   };
 }
 
-/** Leaves an answer that is longer, after as many bytes. */
+const KIB = 1_024;
+const MIB = 1_024 * KIB;
+
+/**
+ * Most bytes of an answer, by method. A block names up to 60,000 transactions; logs are asked for in smaller ranges where they are too many.
+ */
+const METHOD_BYTES: Readonly<Record<string, number>> = {
+  eth_blockNumber: 64 * KIB,
+  eth_chainId: 64 * KIB,
+  eth_getBalance: 64 * KIB,
+  eth_getTransactionCount: 64 * KIB,
+  eth_sendRawTransaction: 64 * KIB,
+  eth_getCode: 2 * MIB,
+  eth_getProof: 2 * MIB,
+  eth_getTransactionByHash: 4 * MIB,
+  eth_getBlockByNumber: 4 * MIB,
+  eth_getLogs: 32 * MIB,
+  eth_getBlockReceipts: 32 * MIB,
+};
+const OTHER_BYTES = 16 * MIB;
+/** Methods that run foreign code: their answers may be as long as the gas pays for. */
+const CALLS: readonly string[] = ['eth_call', 'eth_estimateGas'];
+/** Gas that nodes grant a call without a gas field. */
+const NODE_GAS = 50_000_000;
+/** Answer bytes per byte that a call returns or reverts with: two as hex, up to six escaped ones in an error message, and a reserve. */
+const BYTES_PER_RETURNED = 10;
+/** Most bytes of a batch answer, unless one of its answers alone may have more. */
+export const BATCH_BYTES = 64 * MIB;
+/**
+ * Longer answers are checked before they are parsed: parsing a text of brackets takes 40 times its length in memory, and a second per MiB.
+ */
+const UNCHECKED_BYTES = 256 * KIB;
+/** An answer needs at least this many bytes per value; receipts and logs have one value per 30 bytes or more. */
+const BYTES_PER_VALUE = 16;
+
+function batchBytes(requests: readonly RpcRequest[]): number {
+  const each = requests.map(answerBytes);
+  const sum = each.reduce((all, one) => all + one, 0);
+  return Math.min(sum, Math.max(BATCH_BYTES, ...each));
+}
+
+function answerBytes({ method, params, maxBytes }: RpcRequest): number {
+  if (maxBytes !== undefined) return maxBytes;
+  return CALLS.includes(method) ? callBytes(params[0]) : (METHOD_BYTES[method] ?? OTHER_BYTES);
+}
+
+/** Most bytes that a call can return: memory of w words costs 3w + w²/512 gas, and returned data must be in memory. */
+function callBytes(call: unknown): number {
+  const { gas } = (call ?? {}) as { gas?: string };
+  const most = gas === undefined ? NODE_GAS : Math.min(parseInt(gas, 16), NODE_GAS);
+  const words = Math.floor((Math.sqrt(9 + most / 128) - 3) * 256);
+  return 64 * KIB + 32 * words * BYTES_PER_RETURNED;
+}
+
+class TooLarge extends Error {}
+
+/** Throws SyntaxError for what is no JSON. */
+function parseAnswer(bytes: Buffer): unknown {
+  if (bytes.length > UNCHECKED_BYTES) {
+    const most = Math.floor(bytes.length / BYTES_PER_VALUE);
+    if (countValues(bytes) > most) throw new TooLarge(`more than ${most} values in ${bytes.length} bytes`);
+  }
+  return JSON.parse(bytes.toString('utf8'));
+}
+
+/**
+ * An upper bound of the values in a JSON text: opening brackets and separators, outside of strings, since outsiders choose strings, such as
+ * revert reasons.
+ */
+function countValues(bytes: Uint8Array): number {
+  let values = 0;
+  let isText = false;
+  for (let i = 0; i < bytes.length; i += 1) {
+    const byte = bytes[i];
+    if (byte === 0x22) isText = !isText;
+    else if (isText) i += byte === 0x5c ? 1 : 0;
+    else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) values += 1;
+  }
+  return values;
+}
+
+/** The text of an answer; reading stops after `maxBytes`. */
 export async function boundedText(response: Response, maxBytes: number): Promise<string> {
+  return (await readBounded(response, maxBytes)).toString('utf8');
+}
+
+async function readBounded(response: Response, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new Error(`an answer of more than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new TooLarge(`more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
-/** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for, a lone % as it is. */
+/** `fetch` refuses URLs with credentials, so they are sent as an Authorization header; a lone % stays as it is. */
 function authorization({ username, password }: URL): { authorization?: string } {
   if (username === '' && password === '') return {};
   const credentials = `${unescape(username)}:${unescape(password)}`;

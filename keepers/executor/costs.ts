@@ -1,22 +1,24 @@
-/** Makes durable what mined transactions of orders cost and brought. */
+/** Stores the costs and fees of mined transactions of orders. */
 import { worthWei } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
 import { insertFee, readUnvaluedFills, type UnvaluedFill } from '../../ledger/swaps/swap-costs.js';
 import { insertReverts, readUncostedOrders } from '../../ledger/swaps/swap-wallets.js';
 import type { TransactionCost } from '../../ledger/transactions/costs.js';
+import type { Transaction } from '../../ledger/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import { createCosts, type Costs } from '../chain/costs.js';
+import { createCostRepair, presumeReverts } from './cost-repair.js';
 import type { ExecutorDeps } from './deps.js';
 
 interface OrderCosts {
   /**
-   * Notes what was mined since, whosever order it was for and whichever key it was signed with, and reverts with it. Until that is done a transaction counts as one that may still
-   * revert.
+   * Stores the costs of newly mined transactions, of all owners and keys, together with reverts; deletes those that the chain has dropped
+   * since. Until then a transaction counts as one that may still revert. Blocks up to `finalBlock` are final.
    */
-  collect(): Promise<void>;
+  collect(finalBlock: number): Promise<void>;
   /**
-   * Notes what the fees of fills were worth that the ledger has and of which that is not known, some of them per call. What can't be priced is asked
-   * for again; as nothing is it noted, with a warning, only when that went on for ten minutes and the fill is at `finalBlock` or before.
+   * Stores the values of fees of fills in the ledger that have none yet, some per call. A fee without a price is tried again; it is stored
+   * as zero, with a warning, only when there was no price for ten minutes and the fill is at `finalBlock` or before.
    */
   noteFills(finalBlock: number): Promise<void>;
 }
@@ -24,19 +26,26 @@ interface OrderCosts {
 /** Fills that are valued at once. */
 const FILLS_PER_ROUND = 64;
 const GIVE_UP_MS = 600_000;
-/** Most fills of which it is remembered since when they can't be priced. */
+/** How often failing repairs are logged. */
+const WARN_INTERVAL_MS = 600_000;
+/** Most fills without a price that are remembered. */
 const MOST_UNPRICED = 10_000;
 
 export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
   const { db, writer, rpc, outbox, marketData, nowMs, monotonicMs = nowMs, logger } = deps;
   const costs = new Map<Address, Costs>();
+  const repair = createCostRepair(deps);
+  let repairWarnedMs = Number.NEGATIVE_INFINITY;
   /** Fills that could not be priced, and since when. */
   const unpricedMs = new Map<string, number>();
-  /** Transaction of the fill that was looked at last, so that those that can't be priced keep no other waiting. */
+  /** Transaction of the last handled fill, so that fills without a price do not block others. */
   let looked = '';
 
   async function costsOf(signer: Address): Promise<Costs> {
-    const also = insertReverts;
+    const also = async (tx: Transaction, mined: readonly TransactionCost[]): Promise<void> => {
+      await insertReverts(tx, mined);
+      await presumeReverts(tx, mined);
+    };
     const known =
       costs.get(signer) ?? (await createCosts({ role: 'executor', db, writer, rpc, signer, nowMs, monotonicMs, also }));
     costs.set(signer, known);
@@ -71,6 +80,25 @@ export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
     return true;
   }
 
+  async function collectAll(): Promise<void> {
+    await collectOf(outbox.signer);
+    for (const { signer, lastNonce } of await readUncostedOrders(db.knex)) {
+      if (signer !== outbox.signer) await collectOf(signer, lastNonce);
+    }
+  }
+
+  /** Returns whether anything was deleted. A failing repair waits for the next round and does not delay new costs. */
+  async function repairCosts(finalBlock: number): Promise<boolean> {
+    try {
+      return await repair.repair(finalBlock);
+    } catch (error) {
+      if (monotonicMs() - repairWarnedMs < WARN_INTERVAL_MS) return false;
+      repairWarnedMs = monotonicMs();
+      logger.warn({ err: error }, 'costs of orders that are noted already can not be looked at again now');
+      return false;
+    }
+  }
+
   function report(collected: readonly TransactionCost[]): void {
     for (const { txKey, hash, gasUsed, succeeded } of collected) {
       if (!succeeded && gasUsed > 0) logger.warn({ txKey, hash, gasUsed }, 'an order reverted');
@@ -78,11 +106,10 @@ export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
   }
 
   return {
-    async collect() {
-      await collectOf(outbox.signer);
-      for (const { signer, lastNonce } of await readUncostedOrders(db.knex)) {
-        if (signer !== outbox.signer) await collectOf(signer, lastNonce);
-      }
+    async collect(finalBlock) {
+      await collectAll();
+      // Reads the deleted ones again.
+      if (await repairCosts(finalBlock)) await collectAll();
     },
     async noteFills(finalBlock) {
       const fills = await readUnvaluedFills(db.knex, looked, FILLS_PER_ROUND);

@@ -16,7 +16,7 @@ export interface ExecutorDeps {
   rpc: Rpc;
   settler: Address;
   marketData: MarketData;
-  /** Nothing is sent while the ledger is not ready: it could not be told whether it was filled. */
+  /** Nothing is sent while the ledger is not ready, because a fill could not be seen. */
   readiness(): { ready: boolean };
   /** Orders that buy or sell one of these tokens wait, until they expire. */
   quarantined?(): ReadonlySet<Address>;
@@ -24,8 +24,8 @@ export interface ExecutorDeps {
   /** Most transactions for one order; one that was mined and reverted counts, one that was never signed does not. */
   maxSends: number;
   /**
-   * Most gas that an order may take by its simulation: its owner's contract may burn any amount, and the fee was fixed before. The limit of
-   * its transaction leaves some room above what was simulated.
+   * Most gas that an order may take in its simulation: its owner's contract may burn any amount, and the fee is fixed. The transaction's
+   * limit is somewhat above the simulated gas.
    */
   maxGas: bigint;
   /** Orders looked at in one round. Default: 128, so that a round does not take much longer than a block. */
@@ -33,15 +33,18 @@ export interface ExecutorDeps {
   /** What fees are computed from: the check of a signature by an account's code may take no more gas than the fee leaves for it. */
   gasModel: GasModel;
   feeMarginBps: number;
-  /** Most of its cost that an order may lose, by its fee as it is worth now. Default: all of it. */
+  /** Most of an order's cost that its fee, at its present value, may leave uncovered, in basis points. Default: all of it. */
   maxLossBps?: number;
   /** Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted. */
   maxReverts: number;
-  /** Gas that may be burnt for an owner who has swapped nothing yet: what it takes to set such an account up. */
+  /** Gas that may be burnt for an owner that has swapped nothing yet: about what setting up such an account costs its owner. */
   newAccountGas: bigint;
   /** The same for an owner with code. */
   newContractGas: bigint;
-  /** Added to the first of them for an order that brings its approval: such an owner has sent none. Default: 0. */
+  /**
+   * Added to `newAccountGas` for an order that includes its approval by signature, whose gas is burnt, too, if the order reverts. Default:
+   * 0.
+   */
   newPermitGas?: bigint;
   /** Most gas that transactions for all accounts without a fill or swap may burn in an hour. Default: 12,000,000. */
   newcomersGasPerHour?: bigint;

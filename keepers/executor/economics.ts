@@ -1,6 +1,7 @@
-/** What an order costs the service, what its fee has paid for, and whether the executor can pay. */
+/** Compares an order's cost with its fee, and checks whether the executor can pay for transactions. */
 import { ceilDiv, maxBig, minBig } from '../../core/amounts.js';
 import { feeUnits, gasOf, mostCostWei, worthWei } from '../../core/swap/pricing.js';
+import { callsIn } from '../../core/swap/paths.js';
 import { OWN } from '../../core/swap/source.js';
 import { gasLimitOf, leastLimitOf } from '../../core/swap/trust.js';
 import type { Part } from '../../core/swap/split.js';
@@ -11,22 +12,23 @@ import type { Head } from '../../liquidity/eth.js';
 import { checkGasIn, decodeRoute, permitIn } from '../../liquidity/planner.js';
 import type { ExecutorDeps } from './deps.js';
 
-/** What is said of the executor's funds is said again this often. */
+/** How often the report of the executor's funds is repeated. */
 const NOTE_FUNDS_MS = 60_000;
-/** Our own curve and two calls: as dear as an order usually gets. */
+/** Our own curve and two calls: the most expensive usual order. */
 const FULL_ROUTE = [OWN, 'a', 'b'];
 /** Least tip per gas of a transaction. */
 const TIP_WEI = 1_000_000n;
 
-/** What a transaction may take at most: gas, and wei per gas; null for as much as the service pays for anything. */
+/** Limits of a transaction: gas, and wei per gas, where null means the sender's general limit. */
 export interface Terms {
   gasLimit: bigint;
   maxFeeWei: bigint | null;
 }
 
 /**
- * Terms under which a transaction can't cost more than `boundWei`, whatever replaces it and however much gas it burns: room for gas below `whole` is
- * given up for a price that still pays after a full block. Null when not even a tenth more gas than it took can be paid for so.
+ * Terms under which a transaction can't cost more than `boundWei`, whatever replaces it and however much gas it burns: the gas limit is
+ * lowered below `whole` in exchange for a price per gas that still suffices after a full block. Null when not even a tenth more gas than it
+ * took can be paid for so.
  */
 export function termsWithin(boundWei: bigint, gas: bigint, whole: bigint, baseFeeWei: bigint): Terms | null {
   const gasLimit = minBig(whole, boundWei / (ceilDiv(baseFeeWei * 9n, 8n) + TIP_WEI));
@@ -43,7 +45,7 @@ interface Costly {
   parts: readonly Part[];
 }
 
-/** Why a transaction is not paid for. */
+/** Why the service does not pay for a transaction. */
 interface Unpaid {
   code: string;
   message: string;
@@ -51,8 +53,9 @@ interface Unpaid {
 
 interface Economics {
   /**
-   * The first of an order's transactions that the service pays for, with what it may take, or why it does not pay for the first. A better route that is too dear must not
-   * hold up one that is not: strangers can move the market a little, and with it what the best route is.
+   * The first of an order's transactions that the service pays for, with its limits, or why it does not pay for the first one. A better
+   * route that is too expensive must not block an affordable one, because anybody can move the market a little and thereby change the best
+   * route.
    */
   firstPaid<T extends Costly>(
     quote: SwapQuote,
@@ -60,13 +63,13 @@ interface Economics {
     hasCode: boolean,
     head: Head,
   ): Promise<(T & Terms) | Unpaid>;
-  /** What routes cost beyond the quoted one, which the fee has paid for, in the sell token; nothing where nothing prices gas. */
+  /** What routes cost beyond the quoted one, which the fee covers, in the sell token; zero when gas has no price. */
   burdenOf(quote: SwapQuote, head: Head): Promise<(ids: readonly string[]) => bigint>;
-  /** As of the last look. */
+  /** As of the last check. */
   isFunded(): boolean;
-  /** Whether servers should hear of the executor's funds again. */
+  /** Whether the report of the executor's funds is due again. */
   isDue(): boolean;
-  /** Says, where servers find it, whether there is as much ETH as a node asks a sender to hold for an order of every kind. */
+  /** Stores for the servers whether the balance covers what nodes require of the sender of any kind of order. */
   noteFunds(head: Head): Promise<void>;
 }
 
@@ -86,7 +89,7 @@ type Deps = Pick<
 
 export function createEconomics(deps: Deps): Economics {
   const { writer, outbox, marketData, gasModel, maxLossBps, nowMs, logger } = deps;
-  const callsOf = (ids: readonly string[]): bigint => BigInt(ids.filter((id) => id !== OWN).length);
+  const callsOf = (ids: readonly string[]): bigint => BigInt(callsIn(ids));
   let isFunded = true;
   let notedMs = Number.NEGATIVE_INFINITY;
 
@@ -97,14 +100,14 @@ export function createEconomics(deps: Deps): Economics {
     return ((gasOf(gasModel, ids) + checkGasIn(route) + permitGas) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
   }
 
-  /** What the order may cost at most by its fee as it is worth now; null for anything. What can't be priced is worth nothing. */
+  /** The most that the order may cost by the present value of its fee; null for any cost. A fee without a price counts as zero. */
   async function mostWei({ sellToken, feeUnits: fee }: SwapQuote, head: Head): Promise<bigint | null> {
     if (maxLossBps === undefined) return null;
     const price = await marketData.gasPrice(sellToken, head, Math.floor(nowMs() / 1_000));
     return mostCostWei(price === null ? 0n : worthWei(fee, price), maxLossBps);
   }
 
-  /** Terms that the service pays for, or why it pays for none. */
+  /** Limits under which the service pays for the transaction, or why it does not. */
   async function termsOf(quote: SwapQuote, one: Costly, hasCode: boolean, head: Head): Promise<Terms | Unpaid> {
     const paidFor = hasCode ? minBig(deps.maxGas, paidGas(quote, one.parts)) : deps.maxGas;
     if (one.gas > paidFor) return TOO_MUCH_GAS;

@@ -1,4 +1,4 @@
-import { OWN } from '../../core/swap/source.js';
+import { usesOwn, venuesIn } from '../../core/swap/paths.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Sent } from '../../core/swap/trust.js';
 import { isBetter, isNoRoute, withBurden } from '../../core/swap/pricing.js';
@@ -40,7 +40,7 @@ import { orderCalldata } from './transaction.js';
 
 export interface Executor {
   start(signal: AbortSignal): Loop;
-  /** Looks at pending orders once: first at new ones, then at those that it has not looked at for longest. */
+  /** Handles pending orders once: first new ones, then those that were not handled for the longest time. */
   round(): Promise<void>;
 }
 
@@ -51,40 +51,40 @@ interface Progress {
   signed: number;
   /** A transaction is signed, and the chain has not used its nonce yet. */
   isUnderWay: boolean;
-  /** Key of the newest attempt if nothing was signed for it, as when the node did not answer. */
+  /** Key of the newest attempt if nothing was signed for it, for example because the node did not answer. */
   begun: string | null;
 }
 
 /** A route as it was simulated. */
 type Tried = Simulated & { parts: readonly Part[] };
-/** One that gives what was signed. */
+/** A route that fulfils the signed order. */
 type Filling = Extract<Tried, { ok: true }>;
-/** One that its owner's credit covers, with so much gas at most. */
+/** A fulfilling route whose risk the owner's credit covers, with its most gas. */
 type Trusted = Filling & { mostGas: bigint };
 
-/** An owner whose orders are looked at, one after the other. */
+/** An owner whose orders are handled one after the other. */
 interface Wallet {
   owner: Address;
   orders: PendingOrder[];
   /** Its orders that are under way. */
   underWay: (Sent & { sellToken: Address })[];
-  /** All owners' of whom nothing is known. */
+  /** Shared by all owners without dealings. */
   newcomers: Newcomers;
 }
 
 const ORDERS_PER_ROUND = 128;
 /** Most orders that take turns, the oldest. */
 const MAX_ORDERS = 10_000;
-/** Owners whose orders are simulated at the same time. */
+/** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
-/** Orders of one owner that are looked at in one round. */
+/** Orders of one owner per round. */
 const ORDERS_PER_OWNER = 8;
 /** Most transactions that may be unmined; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
 const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
 const PRUNE_LIMIT = 1_000;
-/** Most filled orders that are let go at once. */
+/** Most filled orders that are removed from the pending list at once. */
 const CLOSE_LIMIT = 1_000;
 const TIDY_INTERVAL_MS = 60_000;
 
@@ -98,28 +98,28 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const { monotonicMs = deps.nowMs } = deps;
   const economics = createEconomics(deps);
   const costs = createOrderCosts(deps);
-  /** Round in which an order was looked at last. */
+  /** Round in which an order was last handled. */
   const looked = new Map<string, number>();
   let roundNo = 0;
-  /** Block at which an order was tried last. */
+  /** Block at which an order was last tried. */
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
   const usedAt = new Map<string, number>();
-  /** Transactions under way, as far as this round has come. */
+  /** Unmined transactions at this point of the round. */
   let unmined = 0;
   let tidiedMs = Number.NEGATIVE_INFINITY;
 
   async function round(): Promise<void> {
-    // Before the orders: whatever this generation holds is then known to be filled or not.
+    // Read before the orders, so that each fill in this generation is seen.
     const generation = await lastGeneration(db.knex);
     const final = generation === null ? 0 : generation.toBlock - MAX_REORG_BLOCKS;
-    // Before orders are let go: it can't be told afterwards what their fees were worth.
+    // Before orders are removed, since the value of their fees can't be found out later.
     await note(() => costs.noteFills(final));
     await tidy(final);
     const pending = await takeTurns();
     if (generation === null) return;
     await outbox.resume(toSec(generation.blockTimestampMs));
-    await note(costs.collect);
+    await note(() => costs.collect(final));
     if (pending.length === 0 && !economics.isDue()) return;
     const head = await marketData.head();
     await economics.noteFunds(head);
@@ -137,12 +137,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
 
-  /** That costs can't be read must not hold up the orders of owners of whom nothing was mined. */
+  /** A failure to read costs must not block orders of owners without mined transactions. */
   async function note(costsOrFees: () => Promise<void>): Promise<void> {
     await costsOrFees().catch((error: unknown) => logger.warn({ err: error }, 'what orders cost could not be noted'));
   }
 
-  /** What is wrong with one order must not hold up the others. */
+  /** An error of one order must not block the others. */
   async function tryToAdvance(one: PendingOrder, wallet: Wallet, generation: GenerationRow, head: Head): Promise<void> {
     try {
       await advance(one, wallet, generation, head);
@@ -152,8 +152,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Whose turn it is. Orders that can't be executed at the moment must not keep others waiting, however many there are, nor must an owner of
-   * many orders keep other owners waiting.
+   * The orders of this round. Orders that can't be executed now must not block others, however many there are, and an owner of many orders
+   * must not block other owners.
    */
   async function takeTurns(): Promise<PendingOrder[]> {
     const listed = await listPending(db.knex, MAX_ORDERS);
@@ -178,14 +178,14 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Forgets old quotes, and the orders whose fill, at `final` or before, no reorganisation can take back and whose fee is noted. Until then an order stays on the list: were its block
-   * dropped, it would be executed again, or expire.
+   * Deletes old quotes, and removes orders from the pending list whose fill is final (at `final` or before) and whose fee is stored. Until
+   * then an order stays on the list: if its block is dropped, it is executed again or expires.
    */
   async function tidy(final: number): Promise<void> {
     if (monotonicMs() - tidiedMs < TIDY_INTERVAL_MS) return;
     const filled = await readFilledPending(db.knex, final, CLOSE_LIMIT);
     await writer.tx((tx) => closeOrders(tx, filled));
-    // Until none is left, since more may come in a minute than one transaction should delete.
+    // Repeated until none is left, since more may arrive in a minute than one transaction should delete.
     while ((await writer.tx((tx) => pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT))) === PRUNE_LIMIT);
     tidiedMs = monotonicMs();
   }
@@ -204,7 +204,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const waits = deps.quarantined?.();
     if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken))) return;
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
-    // What was sent may take the funds that this order was accepted for; the chain tells once it is mined.
+    // A sent order may take the same funds as this one; wait until it is mined.
     if (wallet.underWay.some(({ sellToken }) => sellToken === quote.sellToken)) return;
     tried.set(order.id, head.number);
     await execute(one, wallet, progress, generation, head);
@@ -270,7 +270,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (refusal.isFinal) await end(one, generation, 'failed', refusal);
   }
 
-  /** Perhaps it was our own transaction that used the nonce: the ledger knows once it has scanned the block where that was seen first. */
+  /** Our own transaction may have used the nonce: the ledger has its fill once it has scanned the block where the use was first seen. */
   async function waitOrFail(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
     const used = usedAt.get(one.order.id);
     if (used === undefined) usedAt.set(one.order.id, head.number);
@@ -278,8 +278,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Transactions that would fill the order, the better one first: the quoted route's alone as long as it brings what was quoted, otherwise that and
-   * the best route's there is now. Without any, why the quoted route does not.
+   * Transactions that would fill the order, the better one first: only the quoted route's while it brings what was quoted, otherwise also
+   * that of the best present route. Without any, the reason why the quoted route fails.
    */
   async function transactionsOf(
     one: PendingOrder,
@@ -294,7 +294,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const burdenOf = await economics.burdenOf(quote, head);
     const parts = await replan(quote, head, burdenOf, risk.mayTake);
     if (parts === null) return alone;
-    // A purchase from an owner without reserves depends on what the parts cost, too.
+    // For a purchase, success also depends on the parts' cost if the owner has no more than they cost.
     if (isSameRoute(parts, quoted) && (first.ok || quote.kind === 'sell')) return alone;
     const second = await simulateParts(one, parts);
     if (!second.ok) return alone;
@@ -317,8 +317,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Those of an order's transactions that may be risked; the order over the best venue by itself if none may, as it can burn less than one over
-   * several.
+   * Those of an order's transactions whose risk is covered; if none is, the order over the best single venue, which can burn less than one
+   * over several.
    */
   async function trustedOf(
     one: PendingOrder,
@@ -327,14 +327,14 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     head: Head,
   ): Promise<Trusted[]> {
     const trusted = fillings.flatMap((filling) => bounded(filling, risk));
-    if (trusted.length > 0 || fillings.every(({ parts }) => parts.length === 1)) return trusted;
-    const mayTake = (ids: readonly string[]): boolean => ids.length === 1 && risk.mayTake(ids);
+    if (trusted.length > 0 || fillings.every(({ parts }) => venuesIn(parts.map(({ id }) => id)) === 1)) return trusted;
+    const mayTake = (ids: readonly string[]): boolean => venuesIn(ids) === 1 && risk.mayTake(ids);
     const parts = await replan(one.quote, head, await economics.burdenOf(one.quote, head), mayTake);
     const single = parts === null ? null : await simulateParts(one, parts);
     return single !== null && single.ok ? bounded(single, risk) : [];
   }
 
-  /** The best route now, with the fee as it was quoted, and what others cost beyond the quoted one counted. */
+  /** The best route now, with the quoted fee; costs beyond those of the quoted route count against it. */
   async function replan(
     quote: SwapQuote,
     head: Head,
@@ -356,7 +356,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return isNoRoute(plan) ? null : plan.parts;
   }
 
-  /** The attempt is durable before anything of it is signed. One of which nothing was signed is taken up again. */
+  /** The attempt is durable before anything of it is signed. An attempt for which nothing was signed is reused. */
   async function send(
     { order, quote }: PendingOrder,
     { attempts, begun }: Progress,
@@ -365,14 +365,14 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     unmined += 1;
     const attemptNo = nextNo(attempts);
     const txKey = begun ?? `order:${order.id}:${attemptNo}`;
-    const isOnCurve = parts.some(({ id }) => id === OWN);
+    const isOnCurve = parts.some(({ id }) => usesOwn(id));
     const attempt = { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent' as const, txKey, isOnCurve };
     const isHeld = await writer.tx(async (tx) => {
       const held = await holdPending(tx, order.id);
       if (held) await (begun === null ? insertAttempt(tx, attempt) : changeAttempt(tx, txKey, isOnCurve));
       return held;
     });
-    // Its owner took it back meanwhile, and may do so until it is signed.
+    // Its owner has cancelled it meanwhile, which is possible until it is signed.
     if (!isHeld) return;
     const isWanted = (tx: Transaction): Promise<boolean> => holdPending(tx, order.id);
     const terms = { gasLimit, maxFeeWei, validUntilSec: quote.validToSec, isWanted };
@@ -384,7 +384,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
   }
 
-  /** Once per reason: an order is tried at every block. */
+  /** Stored once per reason, because an order is tried at every block. */
   async function noteRefusal(
     { order }: PendingOrder,
     attempts: readonly SwapAttempt[],
@@ -423,7 +423,7 @@ const EXECUTOR_UNFUNDED = {
   message: 'The service has no ETH to send transactions with',
 };
 
-/** Orders by their owner, with what is under way of each. */
+/** Orders by owner, with each owner's unmined transactions. */
 function walletsOf(
   pending: readonly PendingOrder[],
   undecided: readonly UndecidedSale[],
@@ -442,7 +442,7 @@ function walletsOf(
 
 const nextNo = (attempts: readonly SwapAttempt[]): number => (attempts.at(-1)?.attemptNo ?? 0) + 1;
 
-/** The last thing that stood in its way. */
+/** The last reason why it was not executed. */
 function expiryReason(attempts: readonly SwapAttempt[]): { code: string; message: string } {
   const newest = attempts.at(-1);
   if (newest?.result === 'refused') {
@@ -461,7 +461,7 @@ function bounded(filling: Filling, risk: Risk): Trusted[] {
   return mostGas === null ? [] : [{ ...filling, mostGas }];
 }
 
-/** A route of one part is the same however much it brings. */
+/** Routes of one part are equal if their source is, whatever the amount. */
 function isSameRoute(a: readonly Part[], b: readonly Part[]): boolean {
   return a.length === 1 && b.length === 1 && a[0]?.id === b[0]?.id;
 }

@@ -1,4 +1,4 @@
-/** Approvals that orders brought along: whether one is needed still, and how it goes with a fill. */
+/** Approvals that orders include: whether one is still needed, and how it is combined with the fill. */
 import { Interface, dataSlice, dataLength, toQuantity } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
@@ -6,14 +6,11 @@ import { bytesOf, isFailedCall, onOne, type EthReader } from '../../liquidity/et
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 
 const SETTLER = OrderSettler__factory.createInterface();
-/** Most gas of what a token is asked. */
+/** Most gas of a call to a token. */
 const CALL_GAS = 300_000n;
 const TOKEN = new Interface(['function allowance(address, address) view returns (uint256)']);
 
-/**
- * The order without the approval that it brought, where Permit2 may take enough of its owner already: somebody else submitted it, or an earlier order
- * did.
- */
+/** The order without its approval, if Permit2's allowance suffices already because another party or an earlier order has submitted it. */
 export async function withNeededPermit(eth: EthReader, one: PendingOrder): Promise<PendingOrder> {
   const { permit, quote } = one;
   if (permit === null) return one;
@@ -23,13 +20,13 @@ export async function withNeededPermit(eth: EthReader, one: PendingOrder): Promi
     const answer = await onOne(eth, async (node) => bytesOf(await node.call('eth_call', [call, 'latest'])));
     return answer !== '0x' && BigInt(answer) >= quote.sellUnits ? { ...one, permit: null } : one;
   } catch (error) {
-    // Whether the order fills is for its simulation to tell.
+    // The simulation will show whether the order fills.
     if (isFailedCall(error)) return one;
     throw error;
   }
 }
 
-/** A fill of the settler's that has the token's permit come first; the fill itself without one. */
+/** The settler's call with the token's permit before the fill; the fill itself without a permit. */
 export function withPermit(token: Address, permit: Hex | null, fill: Hex): Hex {
   return permit === null ? fill : (SETTLER.encodeFunctionData('fillWithPermit', [token, permit, fill]) as Hex);
 }

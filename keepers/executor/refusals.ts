@@ -57,7 +57,7 @@ const KNOWN: Record<string, Omit<Refusal, 'isFinal'> & { isFinal?: boolean }> = 
   ForbiddenTarget: { code: 'FORBIDDEN_TARGET', message: 'The settler may not call the external venue' },
   ForbiddenRecipient: { code: 'FORBIDDEN_RECEIVER', message: 'The receiver can not receive tokens', isFinal: true },
 };
-/** What tokens and Uniswap say when a transfer from the owner fails. */
+/** Revert reasons of tokens and Uniswap when a transfer from the owner fails. */
 const TRANSFER_FAILED = /TRANSFER_FROM_FAILED|transfer amount exceeds|STF/i;
 const VENUE_PRICE = /Too little received|Too much requested/i;
 
@@ -66,7 +66,8 @@ export function refusalOf(data: string): Refusal {
   for (const abi of INTERFACES) {
     const parsed = data.length < 10 ? null : abi.parseError(data);
     if (parsed === null) continue;
-    if (parsed.name === 'CallFailed') return refusalOf(String(parsed.args['reason']));
+    // An error inside a venue's call never ends an order.
+    if (parsed.name === 'CallFailed') return { ...refusalOf(String(parsed.args['reason'])), isFinal: false };
     if (parsed.name === 'Error') return textRefusal(String(parsed.args[0]));
     const known = KNOWN[parsed.name];
     if (known !== undefined) return { isFinal: false, ...known };

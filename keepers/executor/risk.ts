@@ -16,11 +16,11 @@ interface Candidate {
 }
 
 export interface Risk {
-  /** At once; when a transaction that is under way did not revert; or not before the owner spent more. */
+  /** `send` now; `wait` until an unmined transaction has succeeded; `refuse` until the owner has spent more. */
   judge(one: Candidate): 'send' | 'wait' | 'refuse';
-  /** Most gas that the transaction may be given, so that the owner's credit covers what it burns; null for one that is refused. */
+  /** Highest gas limit that the owner's credit covers; null for a transaction that is refused. */
   mostGas(one: Candidate): bigint | null;
-  /** Whether an order over these sources may be sent, by what it takes as a rule. */
+  /** Whether an order over these sources may be sent, by its usual gas. */
   mayTake(ids: readonly string[]): boolean;
   /** Whether the chain has seen no fill and no swap of the owner's. */
   isNewcomer: boolean;
@@ -41,7 +41,7 @@ export const sentAs = (data: Hex, gasLimit: bigint): Sent => ({
   beforeGas: fillIn(data).hasPermit ? DEFAULT_GAS.permit : 0n,
 });
 
-/** Whose order, what its check takes, whether it is to bring an approval, and what of its owner is under way. */
+/** The order's owner, the gas of its signature check, whether it includes an approval, and the owner's unmined transactions. */
 interface RiskQuestion {
   owner: Address;
   isCode: boolean;

@@ -6,7 +6,7 @@ import { RpcContradictionError, RpcResponseError, revertData, type Rpc } from '.
 import { refusalOf, type Refusal } from './refusals.js';
 import { SETTLER } from './transaction.js';
 
-/** Twice what an order may take by default, so that one that takes too much is told from one that fails. */
+/** Twice the default gas limit of an order, so that an order that takes too much gas can be told from one that fails. */
 const DEFAULT_MAX_GAS = 2_000_000n;
 
 /** What a transaction would do at the newest block. */
@@ -14,8 +14,8 @@ export type Simulated =
   { ok: true; data: Hex; inUnits: bigint; outUnits: bigint; gas: bigint } | { ok: false; refusal: Refusal };
 
 /**
- * Runs the exact transaction without sending it, on at most `maxGas`: an owner's code may take any amount. Throws what does not tell how it would end. A refusal that ends an order is believed of a
- * majority of the endpoints that answer; throws RpcContradictionError without one.
+ * Runs the exact transaction by `eth_call`, with at most `maxGas`: an owner's code may take any amount. Errors that do not show the result
+ * are thrown. A refusal that ends an order needs a majority of the endpoints that answer; throws RpcContradictionError without one.
  */
 export async function simulate(
   rpc: Endpoints,

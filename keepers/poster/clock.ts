@@ -1,15 +1,12 @@
-/** When the next block is expected, from when the ones before were seen. Times are of a clock that does not step. */
+/** Estimates when the next block comes, from when earlier blocks were seen. Times are monotonic. */
 
-/** Longest time between a scan and the look that finds it, for as much as can be told from two readings of the wall clock. */
+/** Longest plausible time between a scan and its reading by the poster, both by the wall clock. */
 const MAX_SCAN_AGE_MS = 2_000;
 
-/**
- * When a scan was, on the clock that does not step: its time by the wall clock is stored, and between storing and reading it that clock may
- * have been set.
- */
+/** Monotonic time of a scan. The scan's stored time is of the wall clock, which may have been set between storing and reading. */
 export function seenAtMs(scannedMs: number, now: { wallMs: number; monotonicMs: number }): number {
   const ageMs = now.wallMs - scannedMs;
-  // A sighting that is late does less harm than one that is early.
+  // With an implausible age, now is used: a sighting that is too late does less harm than one that is too early.
   return now.monotonicMs - (ageMs >= 0 && ageMs <= MAX_SCAN_AGE_MS ? ageMs : 0);
 }
 
@@ -27,7 +24,7 @@ interface Sighting {
   seenMs: number;
 }
 
-/** Enough to ride out a slow scan, few enough to follow a chain that changes its pace. */
+/** Number of remembered sightings: enough to tolerate slow scans, few enough to follow a chain whose pace changes. */
 const REMEMBERED = 32;
 /** When so many in a row come late, the chain paused and not the scans. */
 const LATE_IN_A_ROW = 4;
@@ -37,9 +34,9 @@ const ENOUGH_FOR_PACE = 16;
 const SAME_PACE = 0.25;
 
 /**
- * Scans see a block some time after it was made, by up to the pause between two scans. The earliest sightings, in relation to the pace,
- * are therefore the truest: the next block is due one interval after the phase that they agree on. What was seen before the chain paused
- * says nothing about that phase any more.
+ * Scans see a block up to one scan interval after it was made, so the sightings that are earliest relative to the pace are the most
+ * accurate: the next block is due one interval after the phase that they give. Sightings from before a pause of the chain do not count for
+ * the phase.
  */
 export function createBlockClock(): BlockClock {
   let seen: Sighting[] = [];

@@ -1,7 +1,7 @@
 /**
- * What full and partial posts of the same curve cost, as far as they differ. The figures are measured, `npm run bench:curve` prints them
- * beside this model: a cold slot that is written as it was costs 2,200 gas and one that changes 5,000, each with its part of the loop; a
- * partial post also reads the words that stay, and hashes and checks the curve from storage.
+ * Estimates by how much the gas of full and partial posts of the same curve differs. The figures are measured, `npm run bench:curve` prints
+ * them beside this model: a cold slot that is written as it was costs 2,200 gas and one that changes 5,000, each with its part of the loop;
+ * a partial post also reads the words that stay, and hashes and checks the curve from storage.
  */
 import {
   encodePost,
@@ -71,7 +71,7 @@ export function fullGas(block: BlockRef, full: FullPost, words: number, changed:
   return words * FULL_WORD + changed * FULL_CHANGED_WORD + calldataGas(encodePost(block, [full]));
 }
 
-/** The same for the partial post with its effect. */
+/** The same for the partial post with the same effect. */
 export function partialGas(block: BlockRef, partial: PartialPost, words: number, changed: number): number {
   const execution = PARTIAL_RECORD + words * PARTIAL_WORD + changed * PARTIAL_CHANGED_WORD;
   return execution + calldataGas(encodePost(block, [partial]));
@@ -101,7 +101,7 @@ export function gasLimitOf(records: readonly PostRecord[]): bigint {
   return records.reduce((sum, record) => sum + recordGas(record), TX_LIMIT);
 }
 
-/** What is due, in order, in as few transactions as the chain's limit on gas and the contract's on records allow. */
+/** Splits due records, in order, into as few transactions as the gas limit and the contract's limit on records allow. */
 export function splitByGas<T extends { record: PostRecord }>(due: readonly T[], maxGas = MAX_TX_GAS): T[][] {
   const batches: T[][] = [];
   let left = 0n;

@@ -1,4 +1,7 @@
-/** What a poster holds in memory: books that take long to replay from a long log. A standby keeps it up to date before it may post. */
+/**
+ * The poster's memory: books, which take long to replay from a long log. A standby keeps it up to date so that it can post at once after a
+ * take-over.
+ */
 import type { Logger } from 'pino';
 import type { Address, Market, OrderLogRow } from '../../core/types.js';
 import { lastGeneration, readMarkets } from '../../ledger/chain/ledger-log.js';
@@ -12,7 +15,7 @@ import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import { readPosterView } from './view.js';
 
-/** Nothing of it is durable or unique to one poster: it follows the logs. */
+/** Derived from the logs only; nothing in it is durable. */
 export interface PosterMemory {
   /** The book at the newest cut. */
   readonly follower: Follower;
@@ -20,9 +23,9 @@ export interface PosterMemory {
   readonly snapshots: SnapshotStore;
   /** Newest order row that carried out a scheduled cancel, by maker. */
   readonly triggered: Map<Address, number>;
-  /** Begins anew: what the follower holds can't be moved on. */
+  /** Starts a new follower, because the present one can't be moved forward. */
   restart(): void;
-  /** Drops everything, snapshots included: part of the ledger that it was read from was taken back. */
+  /** Drops everything, including snapshots, because part of the ledger was reversed. */
   forget(): void;
   /** Sees each order row after it was applied, from now on. */
   onRow(listener: (row: OrderLogRow) => void): void;
@@ -62,7 +65,7 @@ export function createPosterMemory(
 
 interface WarmingDeps {
   db: Db;
-  /** Listed markets by index, filled from the ledger until the warming is told to end; from then on another reader may fill it. */
+  /** Listed markets by index, filled from the ledger until warming ends; after that another reader may fill it. */
   markets: Market[];
   memory: PosterMemory;
   pollIntervalMs: number;
@@ -71,13 +74,13 @@ interface WarmingDeps {
 }
 
 export interface Warming extends Loop {
-  /** False when the ledger was reversed since the markets were read: neither they nor the memory may be gone on from. */
+  /** False when the ledger was reversed since the markets were read; then neither they nor the memory may be used. */
   isCurrent(): Promise<boolean>;
 }
 
 /**
- * Reads what a round would read, round after round, so that the first one that counts has little left to read. Writes nothing. `signal`
- * ends it after the round that runs, and `abort`, which it may be given beside it, within that.
+ * Reads repeatedly what a round of posting would read, so that the first real round has little left to read. Writes nothing. `signal` ends
+ * it after the present read, the optional `abort` within it.
  */
 export function startWarming(deps: WarmingDeps, signal: AbortSignal, abort: AbortSignal = signal): Warming {
   const { db, markets, memory } = deps;
@@ -87,7 +90,7 @@ export function startWarming(deps: WarmingDeps, signal: AbortSignal, abort: Abor
   /** Newest reversal when the markets were read; null before they were. */
   let reversal: number | null = null;
 
-  /** In one view of the database: a listing that a reversal took back, and another in its place, must not pass for the same. */
+  /** In one transaction, so that a listing that was reversed is not confused with one that replaced it. */
   const look = () =>
     readTx(db, async (tx) => ({
       generation: (await lastGeneration(tx))?.generation ?? 0,
@@ -113,7 +116,7 @@ export function startWarming(deps: WarmingDeps, signal: AbortSignal, abort: Abor
     } catch (error) {
       // A follower that failed half-way is not at any cut.
       memory.restart();
-      // The next look sees the reversal, and begins anew for it.
+      // The next read sees the reversal and starts again.
       if (!(error instanceof LedgerReversedError) && !(error instanceof LogCompactedError)) throw error;
     }
   }

@@ -1,4 +1,4 @@
-/** What the poster measures of itself, for status pages and alarms. */
+/** The poster's measurements, for status pages and alarms. */
 import type { LeftOut } from './prepare.js';
 
 /** Quantiles in milliseconds of the newest samples; null before the first one. `count` counts all samples ever. */

@@ -1,4 +1,4 @@
-/** What the curve book's owner has set that decides whether a post lands: its events say when to look, the contract what it is. */
+/** Settings of the curve book's owner that decide whether a post lands: events show when to read them, and the contract has the values. */
 import { toSafeInt } from '../../core/amounts.js';
 import { keccakText } from '../../core/hash.js';
 import type { Address, Hex, Market } from '../../core/types.js';
@@ -21,8 +21,8 @@ export interface OwnerState {
 
 interface OwnerWatch {
   /**
-   * As of the newest block. Asks for the events since the last call, and for what they say only when there are other ones than before. With
-   * `seqs` also for the sequence numbers, which others than the owner change, too.
+   * State as of the newest block. Reads the events since the last call, and the values only when there are new events. With `seqs` also
+   * reads the sequence numbers, which posters change, too.
    */
   read(headBlock: number, markets: readonly Market[], options?: { seqs?: boolean }): Promise<OwnerState>;
 }
@@ -47,7 +47,7 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
   const { rpc, curveBook, signer } = deps;
   let known: { state: OwnerState; events: string; headBlock: number; marketCount: number } | null = null;
 
-  /** Names the events of the last blocks; another name after an event came, or went with its block. */
+  /** Key of the events in the last blocks; it changes when an event is added, or removed with its block. */
   async function eventsIn(fromBlock: number, toBlock: number): Promise<string> {
     const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
     const filter = { address: [curveBook], topics: [TOPICS], ...range };
@@ -80,11 +80,11 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
 
   return {
     async read(headBlock, markets, { seqs = false } = {}) {
-      // A block that the chain dropped takes its events with it, so that those of the last blocks are looked at each time.
+      // Dropped blocks lose their events, so the events of the last blocks are read each time.
       const fromBlock = Math.max(0, Math.min(known?.headBlock ?? headBlock, headBlock) - MAX_REORG_BLOCKS);
       const events = await eventsIn(fromBlock, headBlock);
       const marketCount = markets.length;
-      // A no is asked for again each time: it may have come from a node that was behind, and nothing goes on until it is a yes.
+      // A no is read again each time: it may have come from a lagging node, and posting stops until it is a yes.
       const isKnown =
         known !== null && known.state.isPoster && known.events === events && known.marketCount === marketCount;
       const before = known?.state;

@@ -21,14 +21,14 @@ interface PlanContext {
   /** Deadline that it would have. */
   deadlineSec: number;
   touchBeforeSec: number;
-  /** Set when what changed may wait: deadline until which the curve as it is could be prolonged. */
+  /** Set when the change may wait: the deadline to which the present curve can be prolonged. */
   waiting: { deadlineSec: number } | null;
 }
 
 export type Step =
   /**
-   * `born_expired`: what would be published could not live until the next block. `in_flight`: the last one may still land.
-   * `small_change`: what changed waits.
+   * `born_expired`: the publication would expire before the next block. `in_flight`: the last one may still land. `small_change`: the
+   * change is small and waits.
    */
   | { kind: 'none'; reason: 'unchanged' | 'empty' | 'in_flight' | 'born_expired' | 'small_change' }
   /** Same snapshot, later deadline. */
@@ -36,16 +36,16 @@ export type Step =
   /** `amend`: words of the live curve may stay. */
   | { kind: 'post'; amend: boolean };
 
-/** A touch or a partial post that lands on a dead curve comes to nothing. */
+/** A touch or a partial post needs a live curve to land on: the live curve must live at least this much longer. */
 const BUILD_ON_MARGIN_SEC = 3;
-/** An unchanged publication that did not land is sent again as a new one from the second block on that went by without it. */
+/** An unchanged publication is sent again as a new one after so many blocks without it. */
 const PATIENCE_BLOCKS = 2;
 
 /**
- * What to publish for a market. A post is due when any order, size, price or reflected volume differs from the newest recorded
- * snapshot; equal words with another snapshot are another curve. An unchanged live curve is touched when its deadline is near, and
- * posted anew when it is dead, or when its transaction may have been lost. So is one that changed by so little that the change may wait, as
- * long as there is something to quote and nothing keeps it from living on.
+ * What to publish for a market. A post is due when any order, size, price or reflected volume differs from the newest recorded snapshot;
+ * equal words with another snapshot are another curve. An unchanged live curve is touched when its deadline is near, and posted anew when
+ * it is dead, or when its transaction may have been lost. A curve whose change is small enough to wait is treated as unchanged while there
+ * is something to quote and it can be prolonged.
  */
 export function planStep(last: LastPublication | null, next: MarketSnapshot, context: PlanContext): Step {
   const { head, deadlineSec, touchBeforeSec, waiting } = context;
@@ -66,7 +66,7 @@ export function planStep(last: LastPublication | null, next: MarketSnapshot, con
     return last.signed && waited < PATIENCE_BLOCKS ? { kind: 'none', reason: 'in_flight' } : post(false);
   }
   const untouched: Step = { kind: 'none', reason: changed ? 'small_change' : 'unchanged' };
-  // A curve with orders that are gone is not prolonged once nobody quotes.
+  // A changed curve is not prolonged once the book is empty.
   if (leftSec >= touchBeforeSec || (changed && empty)) return untouched;
   const keptSec = changed && waiting !== null ? waiting.deadlineSec : deadlineSec;
   if (keptSec <= last.deadlineSec) return changed ? post(mayBuildOn) : untouched;

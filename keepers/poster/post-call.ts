@@ -1,4 +1,4 @@
-/** Why posts revert, in the words of the contract, and which records would. */
+/** Finds why posts reverted, by the contract's errors, and which records would revert. */
 import { encodePost, type PostRecord, type BlockRef } from '../../core/curve/post.js';
 import type { Address, Hex } from '../../core/types.js';
 import { chunks } from '../../ledger/db/columns.js';
@@ -9,9 +9,9 @@ import { keccakText } from '../../core/hash.js';
 const BOOK = CurveBook__factory.createInterface();
 /** Records that are tried at the same time. */
 const CONCURRENCY = 16;
-/** What can't be told: the node does not say, or the call would not revert again. */
+/** Error that can't be determined: the node does not answer, or the call would not revert again. */
 const UNKNOWN = 'unknown';
-/** Errors of a post that landed too late, or on a chain that has lost its block: another one, made later, may well land. */
+/** Errors of a post that was mined too late, or after its block was lost: a newer post may land. */
 export const OUT_OF_DATE: readonly string[] = ['StaleSeq', 'CurveExpired', 'DeadlineOutOfRange', 'OrphanedBlock'];
 
 /** Name of the contract's error that a call of this data ends with at a block; null when it does not revert. */
@@ -43,7 +43,7 @@ export async function revertReason(rpc: Rpc, hash: Hex, blockNumber: number): Pr
     const call = { from: tx.from, to: tx.to, data: tx.input };
     return (await errorOf(rpc, call, toQuantity(blockNumber))) ?? UNKNOWN;
   } catch {
-    // It is for the log; whatever keeps the node from answering shows elsewhere.
+    // The reason is only for the log; a failing node is reported elsewhere.
     return UNKNOWN;
   }
 }

@@ -35,9 +35,9 @@ export interface PosterDeps {
   rpc: Rpc;
   curveBook: Address;
   markets: readonly Market[];
-  /** The poster's own: what one replays is not shared between keepers. */
+  /** The poster's own store; keepers do not share one. */
   snapshots: SnapshotStore;
-  /** What was followed before it may post, with snapshots of its own; absent: nothing. */
+  /** Memory that a standby has kept up to date, with its own snapshots; absent: starts without. */
   memory?: PosterMemory | undefined;
   /** Publishing stops while the ledger is not ready; the live curve then expires by itself. */
   readiness(): Readiness;
@@ -45,11 +45,11 @@ export interface PosterDeps {
   touchBeforeSec: number;
   small: SmallChanges;
   knots: KnotPolicy;
-  /** How long before the next block is expected a post is out; the book is cut earlier by as long as that took lately. */
+  /** How long before the next block a post is to be sent; the book is cut earlier by the time that recent rounds took. */
   cutBeforeBlockMs: number;
   /** Most gas of one transaction. Default: the chain's limit. */
   maxTxGas?: bigint;
-  /** Posting stops for markets with a token of which the operator's row is too far below its floor; null to go on all the same. */
+  /** Posting stops for markets with a token of which the operator's row is too far below its floor; null: never for that reason. */
   operatorFloors: ViewDeps['operatorFloors'];
   /** Where publications and their books are kept outside the database; null for nowhere. */
   archive: { archive: Archive; required: boolean } | null;
@@ -66,7 +66,7 @@ export interface PosterDeps {
 /** What one round published. */
 interface PostRound {
   publications: { pair: string; seq: number; kind: PublicationKind }[];
-  /** Of the first transaction, and of all. */
+  /** Hash of the first transaction, and of all. */
   txHash: Hex;
   txHashes: Hex[];
 }
@@ -82,7 +82,7 @@ export interface PosterStatus extends PosterMetrics {
   stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
   crossing: { pair: string; orders: number }[];
-  /** Why the newest post that was mined and reverted did, in the contract's words; null before the first. */
+  /** The contract's error of the newest post that reverted; null before the first. */
   lastRevert: string | null;
   /** Null without an archive. */
   archive: ArchiveStatus | null;
@@ -96,32 +96,32 @@ export interface Poster {
   status(): PosterStatus;
 }
 
-/** Why a market is stopped though everything else goes on. */
+/** Reasons that stop single markets only. */
 const STOPS: readonly string[] = [BELOW_FLOOR, TOKEN_QUARANTINED, NO_FREE_NUMBER];
 /** Obstacle that a round meets only when it sends. */
 const FEE_CEILING = 'fee_ceiling';
-/** The owner has not let this key post, or has taken that back. */
+/** The owner has not allowed this key to post, or no longer does. */
 const NOT_POSTER = 'not_poster';
-/** Posts were mined and reverted, and all that is due would be, too. */
+/** Posts have reverted, and all due ones would revert, too. */
 const POSTS_REVERT = 'posts_revert';
-/** The archive can't be written, without which a lost database could not explain what would be posted. */
+/** The archive can't be written; after a loss of the database the posts could not be explained. */
 const ARCHIVE_FAILS = 'archive_fails';
-/** Reverts in a row after which nothing is sent for a while, though it would land as far as can be seen. */
+/** Reverts in a row after which nothing is sent for a while, even if a check says that it would land. */
 const MAX_REVERTS = 2;
 const RETRY_MS = 60_000;
-/** What stands until something is sent. */
+/** Obstacles that stay until something is sent. */
 const SENDING: readonly (string | null)[] = [FEE_CEILING, POSTS_REVERT, ARCHIVE_FAILS];
 /** Rounds tried for one generation when they fail. */
 const MAX_TRIES = 3;
-/** Rounds whose slowest says how much earlier to cut. */
+/** Recent rounds; the slowest of them decides how much earlier to cut. */
 const REMEMBERED_ROUNDS = 16;
 /** Pause between two lines of the log that sum up the status. */
 const REPORT_MS = 60_000;
 
 /**
- * Cuts the book once per generation and publishes what changed, in one transaction for all markets. A publication is durable
- * before it is signed, and no two different curves ever share a sequence number: whatever becomes of a publication, the next one has the
- * next number. Landed, superseded and dead are what the ledger log says of it, never written here.
+ * Cuts the book once per generation and publishes what changed, in one transaction for all markets. A publication is durable before it is
+ * signed, and no two different curves ever share a sequence number: after any publication the next one has the next number. Whether it
+ * landed, was superseded or is dead follows from the ledger log and is never stored here.
  */
 export function createPoster(deps: PosterDeps): Poster {
   const { db, writer, outbox, markets, logger, monotonicMs = deps.nowMs } = deps;
@@ -143,7 +143,7 @@ export function createPoster(deps: PosterDeps): Poster {
   let owner: OwnerState = { isPoster: true, maxTtlSec: new Map(), seqs: new Map() };
   /** Posts that were mined and reverted since the last that landed. */
   let revertsInARow = 0;
-  /** Since a revert, until all that is due was tried and would land: records are tried before they are sent. */
+  /** After a revert, due records are tried by a call before they are sent, until all of them would land. */
   let isCareful = false;
   let revertedMs = Number.NEGATIVE_INFINITY;
   let lastRevert: string | null = null;
@@ -161,7 +161,7 @@ export function createPoster(deps: PosterDeps): Poster {
     for (const market of new Set(opened)) meter.ordered(market, row.timeMs);
   });
 
-  /** Why nothing may be published now; whatever it is, the live curve expires by itself. */
+  /** Why nothing may be published now; null for no obstacle. The live curve then expires by itself. */
   function obstacle(): string | null {
     const { ready, reason } = deps.readiness();
     if (!ready) return reason ?? 'not_ready';
@@ -170,14 +170,14 @@ export function createPoster(deps: PosterDeps): Poster {
     return null;
   }
 
-  /** Says so once when the obstacle changes. */
+  /** Sets the obstacle and logs a change once. */
   function block(by: string | null): void {
     if (by !== blockedBy && by !== null) logger.warn({ reason: by }, 'nothing is published');
     if (by !== blockedBy && by === null) logger.info({ was: blockedBy }, 'publishing again');
     blockedBy = by;
   }
 
-  /** Says once that a cut can't wait for the next block, because it is to be out earlier than the one before. */
+  /** Logs once that blocks come too fast for `cutBeforeBlockMs`. */
   function judgePace(): void {
     const intervalMs = clock.intervalMs();
     if (hasJudgedPace || intervalMs === null) return;
@@ -187,7 +187,7 @@ export function createPoster(deps: PosterDeps): Poster {
     logger.warn(facts, 'CUT_BEFORE_BLOCK_MS is no less than the time between two blocks: books are cut at once');
   }
 
-  /** Once per generation: what became of earlier transactions. It comes before the cut, so as not to delay the signature. */
+  /** Once per generation: handles the results of earlier transactions. It runs before the cut, so that it does not delay the signature. */
   async function settle(head: GenerationRow): Promise<void> {
     if (head.generation === settledGeneration) return;
     clock.observe(head.toBlock, seenAtMs(head.scannedMs, { wallMs: deps.nowMs(), monotonicMs: monotonicMs() }));
@@ -212,13 +212,14 @@ export function createPoster(deps: PosterDeps): Poster {
         await noteRevert(cost);
       }
     }
+    await costs.findUnknown();
     owner = await ownerWatch.read(head.toBlock, markets, { seqs: reverted });
     settledGeneration = head.generation;
   }
 
   async function noteRevert({ hash, txKey, blockNumber, gasUsed }: TransactionCost): Promise<void> {
     lastRevert = await revertReason(deps.rpc, hash, blockNumber);
-    // Whatever it was, the next ones are tried before they are sent. One that came too late says nothing about those.
+    // The next posts are tried before they are sent, unless this one was only too late.
     isCareful = true;
     if (!OUT_OF_DATE.includes(lastRevert)) {
       revertsInARow += 1;
@@ -247,7 +248,7 @@ export function createPoster(deps: PosterDeps): Poster {
       block(`halted: ${view.operator.halted.code}`);
       return null;
     }
-    // Whether gas is still dearer than the ceiling shows when something is sent.
+    // Whether gas is still above the ceiling shows only when something is sent.
     if (!SENDING.includes(blockedBy)) block(null);
     for (const { market, landedSeq } of view.markets) meter.landed(market.index, landedSeq, view.head.scannedMs);
     const { delisted } = view.operator;
@@ -305,15 +306,16 @@ export function createPoster(deps: PosterDeps): Poster {
       );
     } catch (error) {
       memory.restart();
-      // What the follower held was taken back by a reorganisation, or the rows after it were compacted; a new one starts from what stands.
+      // A reorganisation reversed part of the follower's state, or the rows after it were compacted; a new follower starts from the
+      // compacted book.
       if (error instanceof LedgerReversedError || error instanceof LogCompactedError) return readView();
       throw error;
     }
   }
 
-  /** After a revert nothing is sent that would revert again: those records are left out, and where none is left nothing is posted. */
+  /** After a revert, records that would revert again are left out; if none is left, nothing is posted. */
   async function withoutReverts(view: PosterView, due: readonly Due[]): Promise<readonly Due[]> {
-    // What can't be seen beforehand costs one transaction at a time, and not one per block.
+    // Reverts that no check foresees then cost one transaction per pause, not one per block.
     if (revertsInARow >= MAX_REVERTS && monotonicMs() - revertedMs < RETRY_MS) {
       if (due.length > 0) block(POSTS_REVERT);
       return [];
@@ -341,7 +343,8 @@ export function createPoster(deps: PosterDeps): Poster {
     const prepared = await writer.tx(async (tx) => {
       // A halt that came since the cut holds: nothing is prepared after it.
       if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
-      // So does a withdrawal: it may be settled before this lands, by a settler that saw it and did not see this.
+      // A withdrawal request since the cut also stops it: a settler that saw the request but not this publication may settle it before this
+      // lands.
       const withdrawing = new Set(await makersWithRequestsAfter(tx, view.cut.generation));
       if (withdrawing.size > 0 && due.some((one) => quotesAny(one, withdrawing))) return false;
       const rows = batches.flatMap(({ part, txKey }) => part.map(({ publication }) => ({ ...publication, txKey })));
@@ -373,7 +376,7 @@ export function createPoster(deps: PosterDeps): Poster {
     };
   }
 
-  /** Whether what is about to be sent may be, because the archive has it or need not have it. */
+  /** Writes to the archive what is about to be sent; false when it failed and the archive is required. */
   async function archived(
     view: PosterView,
     batches: readonly { part: readonly Due[]; txKey: string }[],
@@ -410,7 +413,7 @@ export function createPoster(deps: PosterDeps): Poster {
     for (const one of sent) logger.debug({ ...one }, 'sent a post');
   }
 
-  /** What is dearer than the ceiling is not sent; what was prepared of it is then never signed. */
+  /** Requests above the ceiling are not sent; their prepared publications are then never signed. */
   async function sendBelowCeiling(requests: readonly TxRequest[]): Promise<SentTx[]> {
     try {
       const sent = await outbox.sendAll(requests);
@@ -438,7 +441,7 @@ export function createPoster(deps: PosterDeps): Poster {
     } catch (error) {
       meter.counters.transactions.failedRounds += 1;
       failedRounds += 1;
-      // What was prepared and not signed is due again; what was signed and not sent is sent again.
+      // Unsigned publications are due again; signed ones that were not sent are sent again.
       if (failedRounds < MAX_TRIES) [cutGeneration, settledGeneration] = [0, 0];
       throw error;
     }
@@ -479,7 +482,7 @@ function toSec(timestampMs: number): number {
   return Math.floor(timestampMs / 1_000);
 }
 
-/** Whether a new curve offers orders of one of the makers. A touch offers nothing that was not counted already. */
+/** Whether a new curve offers orders of one of the makers; false for a touch, which offers nothing new. */
 function quotesAny({ publication, snapshot }: Due, makers: ReadonlySet<Address>): boolean {
   return publication.kind !== 'touch' && [...snapshot.asks, ...snapshot.bids].some((order) => makers.has(order.maker));
 }

@@ -32,7 +32,7 @@ export interface LeftOut {
 
 interface PrepareOptions {
   curveTtlSec: number;
-  /** As the owner has set it, by index of the market; that of its listing where it is missing. */
+  /** Longest time to the deadline that the owner has set, by index of the market; where missing, that of the listing. */
   maxTtlSec: ReadonlyMap<number, number>;
   /** Highest sequence number of a market that the chain or the archive knows of, whatever the database does; 0 for none. */
   usedSeq(market: number): number;
@@ -42,7 +42,7 @@ interface PrepareOptions {
   preparedMs: number;
 }
 
-/** What is due at a cut, and why the markets of which nothing is are left alone. */
+/** What is due at a cut, and why other markets are skipped. */
 export interface Prepared {
   due: Due[];
   skipped: { market: Market; reason: string }[];
@@ -54,13 +54,13 @@ export interface Prepared {
 export const BELOW_FLOOR = 'operator_below_floor';
 /** Why nothing is offered in a market: one of its tokens is in quarantine. */
 export const TOKEN_QUARANTINED = 'token_quarantined';
-/** All numbers that the contract takes next were used before the owner gave numbers back. */
+/** All sequence numbers that the contract accepts next were used before the owner gave numbers back. */
 export const NO_FREE_NUMBER = 'no_free_number';
 
 /**
  * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, less what
- * crosses, compared with its newest publication, compressed and checked. Pure but for the follower, which must stand at the view's cut. Throws
- * CurveCheckError rather than return a curve that fails its check.
+ * crosses, compared with its newest publication, compressed and checked. Pure except for the follower, which must be at the view's cut.
+ * Throws CurveCheckError rather than return a curve that fails its check.
  */
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
   const trades = ({ base, quote }: Market, tokens: ReadonlySet<Address>): boolean =>
@@ -69,8 +69,8 @@ export function prepareDue(view: PosterView, follower: Follower, options: Prepar
     if (trades(market, view.quarantined)) return TOKEN_QUARANTINED;
     return trades(market, view.shortTokens) ? BELOW_FLOOR : null;
   };
-  // Where a token can't be trusted, or the operator's row has too little of it, everybody is left out: an empty curve takes the live one's
-  // place, so that no quote stands that its maker can't cancel.
+  // When a token is in quarantine, or the operator's row has too little of it, all makers are left out: an empty curve replaces the live
+  // one, so that no quote stays live that its maker can't cancel.
   const excludedIn = (market: Market): ReadonlySet<Address> =>
     stopIn(market) === null ? view.excluded : new Set(follower.book.makersIn(market.index));
   // Nothing is published for a delisted market: its curve expires, and counts as long as it may be executed.
@@ -139,16 +139,16 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   });
   if (step.kind === 'none') return step.reason;
   if (step.kind === 'post' || kept === null) return dueOf(candidate, step, deadlineSec, options);
-  // What is prolonged is the book that was cut before, not the one that waits.
+  // A touch prolongs the earlier book, not the changed one.
   const { cut, trims, excluded } = kept.publication;
   const before = { ...candidate, view: { ...view, cut }, snapshot: kept.snapshot, trims, excluded };
   return dueOf(before, step, deadlineOf(kept.snapshot), options);
 }
 
 /**
- * The number after the highest that was ever seen, or after the one that the owner set: one that somebody else's curve took, or that a lost database gave away, is never given
- * away again. What would lie beyond the contract's step is not believed, so that no answer of an endpoint uses up numbers. Null where the step holds
- * none that is free.
+ * The next sequence number: after the highest that was ever seen, or after the one that the owner set. Numbers used by a foreign curve or
+ * by a lost database are never used again. A reported number beyond the contract's step is ignored, so that a wrong answer of an endpoint
+ * can't use up numbers. Null when no number within the step is free.
  */
 function nextSeq(
   { market, last, landedSeq, taken }: MarketView,

@@ -11,14 +11,14 @@ export interface SmallChanges {
   intervalMs: number;
 }
 
-/** What became of orders between two snapshots: what is gone of the first and new in the second, in ticks times lots, and whose went. */
+/** Changes of orders between two snapshots: value removed and value added, in ticks times lots, and the makers of removed orders. */
 interface OrderChanges {
   goneTickLots: bigint;
   newTickLots: bigint;
   makersGone: ReadonlySet<Address>;
 }
 
-/** Compares order by order; an order that shrank is gone by the difference. */
+/** Compares order by order; for a reduced order the difference counts as removed. */
 function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderChanges {
   const left = new Map([...next.asks, ...next.bids].map((order): [number, SnapshotOrder] => [order.oid, order]));
   const makersGone = new Set<Address>();
@@ -39,10 +39,11 @@ function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderChanges 
 }
 
 /**
- * True when the newest curve may stay a while although the book is another one: no fill is to be reflected, what came and what went is worth
- * little, the curve was cut lately, and no order of it belongs to a maker who was suspended, or whose scheduled cancel came due since or
- * does before the curve dies and before another cut can be sure to land, or to one of `trimmed`: while this curve quotes what such a maker took away, the cut leaves out orders that it
- * has elsewhere, and those keep other makers' prices away without being for sale.
+ * True when the newest curve may stay for a while although the book has changed. All of these must hold: no fill is to be reflected; the
+ * values added and removed are small; the curve was cut recently; and no order of it belongs to a suspended maker, to one whose scheduled
+ * cancel came due since or will come due before the curve expires or before another cut is sure to land, or to one of `trimmed`. Of a
+ * trimmed maker, this curve would still quote orders that it removed, so the cut would leave out its orders elsewhere, which would keep
+ * other makers' prices away without being for sale.
  */
 export function mayWait(
   view: PosterView,
@@ -55,7 +56,7 @@ export function mayWait(
   const live = last.snapshot;
   const { cut, deadlineSec } = last.publication;
   const ageMs = view.cut.timeMs - cut.timeMs;
-  // A clock that was put back must not make a change wait for as long.
+  // A clock that was set back must not prolong the wait.
   if (ageMs < 0 || ageMs >= small.intervalMs) return false;
   const isSameProgress =
     live.fillSeq === next.fillSeq &&

@@ -25,9 +25,9 @@ export interface MarketView {
   last: (LastPublication & { publication: Publication }) | null;
   /** The number on the chain as of the last scanned block, 0 before the first curve. */
   landedSeq: number;
-  /** Numbers above it, within what a record may rise by, that were given away before numbers were given back. */
+  /** Numbers above it, within the contract's step, that were used before the owner gave numbers back. */
   taken: ReadonlySet<number>;
-  /** What takers may still execute of what was published before. */
+  /** Earlier publications that takers may still execute. */
   older: ExecutablePublication[];
 }
 
@@ -41,12 +41,12 @@ export interface PosterView {
   armed: ArmedMs;
   /** Newest order row that carried out a scheduled cancel of the maker and that this process read; 0 when there was none. */
   triggeredSeq(maker: Address): number;
-  /** Tokens of which the operator's row has too little for anything to be posted that trades them. */
+  /** Tokens of which the operator's row has too little: their markets are not posted. */
   shortTokens: ReadonlySet<Address>;
   /** Tokens in quarantine: nothing is offered that trades them. */
   quarantined: ReadonlySet<Address>;
   markets: MarketView[];
-  /** Balance less reservation of a maker with open orders, never below zero; 0 for anybody else. */
+  /** Balance less reservation of a maker with open orders, never below zero; 0 for other accounts. */
   availableUnits(maker: Address, token: Address): bigint;
 }
 
@@ -57,9 +57,9 @@ export interface ViewDeps {
   follower: Follower;
   /** Filled as the follower advances. */
   triggered: ReadonlyMap<Address, number>;
-  /** As it was last read, so that only what came after is. */
+  /** State of the last read, so that only later rows are read. */
   operator: OperatorState | undefined;
-  /** Null when posting goes on whatever the operator's row has. */
+  /** Null when the operator's row never stops posting. */
   operatorFloors: { operator: Address; floors: OperatorFloors } | null;
 }
 
@@ -74,7 +74,7 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
     for (const market of deps.markets) markets.push(await readMarketView(q, deps.snapshots, market, head));
     await deps.follower.advance(q, cut);
     const available = new Map<string, bigint>();
-    // Strangers can have rows, as many as they pay gas for; only who has open orders is quoted.
+    // Only makers with open orders are read: anybody can create balance rows by deposits.
     for (const row of await readBalancesOf(q, deps.follower.book.makersWithOrders())) {
       const units = row.balanceUnits - row.reservedUnits;
       available.set(`${row.account}:${row.token}`, units > 0n ? units : 0n);
@@ -128,7 +128,7 @@ async function readMarketView(
   };
 }
 
-/** The newest publication's book. Of a dead one the rows may be gone; nothing depends on what it was any more. */
+/** The newest publication's book; null for a dead one whose rows were compacted, on which nothing depends any more. */
 async function lastSnapshot(
   q: Queryable,
   snapshots: SnapshotStore,

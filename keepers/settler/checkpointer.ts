@@ -11,7 +11,7 @@ export interface NewCheckpoint {
   changed: CheckpointRow[];
 }
 
-/** Cuts checkpoints, one at a time. Its state is that of the last cut; whatever fails, the next use reads what is durable. */
+/** Cuts checkpoints, one at a time. Its state is that of the last cut; after a failure the next use reads the durable state. */
 export interface Checkpointer {
   /** Generation of the last checkpoint, 0 before the first. */
   generation(): Promise<number>;
@@ -19,7 +19,7 @@ export interface Checkpointer {
   publishedMs(): Promise<number>;
   /** The ledger as the view found it. `view.changed` starts at `generation()`. */
   cut(view: Pick<SettlerView, 'head' | 'changed' | 'ackFillSeqs'>, nowMs: number): Promise<NewCheckpoint>;
-  /** Hands `write` what stores the cut; the cut is the last checkpoint once `write` resolves. */
+  /** Calls `write` with a function that stores the cut; the cut is the last checkpoint once `write` resolves. */
   commit<T>(cut: NewCheckpoint, write: (store: (tx: Transaction) => Promise<void>) => Promise<T>): Promise<T>;
 }
 
@@ -53,7 +53,7 @@ export function createCheckpointer(db: Db): Checkpointer {
     return loaded;
   }
 
-  /** A cut that was applied and is not known to be durable is forgotten, with the state that it changed. */
+  /** After an error the state is dropped, because a cut may have been applied that is not durable. */
   async function guarded<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();

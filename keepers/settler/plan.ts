@@ -1,4 +1,5 @@
-import { maySettle, settlementUnits } from '../../core/claim-state.js';
+import { isPrepaid, maySettle, settlementUnits } from '../../core/claim-state.js';
+import { isPaid, type SettlePart } from '../../core/settle-gas.js';
 import type { PendingClaim } from '../../ledger/chain/claims.js';
 import type { ClaimRow, OperatorRow, Settlement } from '../../ledger/types.js';
 import type { Hex } from '../../core/types.js';
@@ -15,21 +16,25 @@ interface PlanInput {
   funded: readonly PendingClaim[];
   /** Withdrawals without one. */
   unfunded: readonly PendingClaim[];
-  /** The most that the maker can still be made to pay of the token with what is executable. */
+  /** The most that executable curves can still make the maker pay of the token. */
   worstUnits(claim: PendingClaim): bigint;
+  /** How many of the requests that wait for a settlement their maker paid a transaction for. */
+  paidRequests(claim: PendingClaim): number;
   batchMax: number;
   /** How many settlements that raise no claim may still be sent. */
   emptyBudget: number;
 }
 
 /**
- * The settlements that may be sent now, one per maker and token: everything outstanding, clamped to the balance, as soon as what
- * takers can still execute fits beside it. Settlements that raise no claim only tidy up and cost the operator gas; they come last
- * and are limited, so that nobody without funds delays anybody with them.
+ * The settlements that may be sent now in one transaction, one per maker and token: everything outstanding, clamped to the balance, as soon as
+ * the balance also covers what takers can still execute.
+ *
+ * Those that raise a claim from zero come first. Others ride along if their maker has made a request in a transaction of its own: that costs it
+ * more than one further settlement costs the operator. Without any of the former they are sent once their requests together cost as much as the
+ * transaction. Settlements that raise no claim only clear requests; they come last and are limited, so that makers without funds do not delay others.
  */
 export function planSettlements(input: PlanInput): PlannedSettlement[] {
-  const raises: PlannedSettlement[] = [];
-  const empty: PlannedSettlement[] = [];
+  const [prepaid, raises, unchanged]: [PlannedSettlement[], Gathered[], Gathered[]] = [[], [], []];
   for (const claim of [...input.funded, ...input.unfunded]) {
     const amountUnits = settlementUnits(claim.outstandingUnits, claim.balanceUnits);
     if (!maySettle(amountUnits, claim.balanceUnits, input.worstUnits(claim))) continue;
@@ -43,15 +48,44 @@ export function planSettlements(input: PlanInput): PlannedSettlement[] {
       preparedBy: 'settler',
       operatorSeq: null,
     } as const;
-    (amountUnits === previousUnits ? empty : raises).push(planned);
+    if (isPrepaid(amountUnits, previousUnits)) prepaid.push(planned);
+    else {
+      const requests = input.paidRequests(claim);
+      if (requests > 0) (amountUnits === previousUnits ? unchanged : raises).push({ planned, requests });
+    }
   }
-  const batch = raises.slice(0, input.batchMax);
-  return [...batch, ...empty.slice(0, Math.max(0, Math.min(input.batchMax - batch.length, input.emptyBudget)))];
+  const batch = prepaid.slice(0, input.batchMax);
+  const waiting = [...raises, ...unchanged.slice(0, Math.max(0, input.emptyBudget))];
+  const room = input.batchMax - batch.length;
+  const riders = batch.length > 0 ? waiting.slice(0, room) : thatPay(waiting, room);
+  return [...batch, ...riders.map(({ planned }) => planned)];
+}
+
+/** As many as pay for one transaction together, those with the most requests first, so that none holds back others that pay by themselves. */
+function thatPay(waiting: readonly Gathered[], most: number): Gathered[] {
+  const ranked = waiting.toSorted((a, b) => b.requests - a.requests).slice(0, most);
+  while (ranked.length > 0 && !payForThemselves(ranked)) ranked.pop();
+  const chosen = new Set(ranked);
+  return waiting.filter((one) => chosen.has(one));
+}
+
+/** A settlement that waits until it is paid for, and the requests that pay for it. */
+interface Gathered {
+  planned: PlannedSettlement;
+  requests: number;
+}
+
+function payForThemselves(riders: readonly Gathered[]): boolean {
+  const parts = riders.map(({ planned: { token, amountUnits, previousUnits } }): SettlePart => {
+    return { token, isRaise: amountUnits !== previousUnits };
+  });
+  const requests = riders.reduce((sum, one) => sum + one.requests, 0);
+  return isPaid(parts, requests);
 }
 
 /**
- * The lowering that the operator asked for, or null when the claim is not above that amount. It is sent whatever else is
- * outstanding: the custodian takes a lower amount on any version of the claim, and refuses a raise on a version that is not the present.
+ * The lowering that the operator asked for, or null when the claim is not above that amount. It is sent regardless of other outstanding
+ * amounts: the custodian accepts a lower amount on any version of the claim, and refuses a raise on an outdated version.
  */
 export function planLowering(act: OperatorRow, claim: ClaimRow): PlannedSettlement | null {
   const { lower, operatorSeq } = act;

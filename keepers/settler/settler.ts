@@ -94,22 +94,23 @@ export interface Settler {
 }
 
 const HOUR_MS = 3_600_000;
-/** Of a settlement that only takes a claim back. */
+/** Checkpoint number of a settlement that only lowers a claim. */
 const NO_CHECKPOINT = 0;
-/** The custodian's owner has not let this key settle, or has taken that back. */
+/** The custodian's owner has not allowed this key to settle, or no longer does. */
 const NOT_SETTLER = 'not_settler';
-/** The archive can't be written, without which a lost database could not explain what would be settled. */
+/** The archive can't be written; after a loss of the database the settlements could not be explained. */
 const ARCHIVE_FAILS = 'archive_fails';
-/** How long it is believed that the key may settle. */
+/** How long a successful check that the key may settle is valid. */
 const MAY_SETTLE_MS = 30_000;
-/** Longest wait before a lowering that had no effect is sent again: a claim's delay goes by meanwhile. */
+/** Longest wait before a lowering without effect is sent again; it is short because the claim's delay runs meanwhile. */
 const LOWERING_BACKOFF_MS = 10_000;
 /** Curves of one market that are prepared while a round computes. */
 const PUBLICATIONS_MAX = 1_000;
 
 /**
- * Settles withdrawals. One transaction is in flight at a time; what it says was durable before it was signed, together with the checkpoint
- * that it was computed from. The next one waits until a scanned block has used its nonce, so that its outcome is in the ledger.
+ * Settles withdrawals. One transaction is in flight at a time; its settlements are durable before it is signed, together with the
+ * checkpoint that they were computed from. The next one waits until a scanned block has used its nonce, so that its outcome is in the
+ * ledger.
  */
 export function createSettler(deps: SettlerDeps): Settler {
   const { db, writer, outbox, logger, monotonicMs = deps.nowMs } = deps;
@@ -131,11 +132,11 @@ export function createSettler(deps: SettlerDeps): Settler {
     const lowered = await lower(open);
     if (lowered !== null) return { ...nothing, ...lowered };
     if (!deps.readiness().ready) return nothing;
-    // A settlement that landed in a lost block is under way again, although its end was noted.
+    // A settlement that landed in a block that was lost is in flight again, although its end is stored.
     return (await settle(open.length === 0 && outbox.status().unminedCount === 0)) ?? nothing;
   }
 
-  /** Whether the custodian takes settlements of this key; says so once when that changes. */
+  /** Whether the custodian accepts settlements of this key; a change is logged once. */
   async function maySettle(): Promise<boolean> {
     if (monotonicMs() - maySettleMs < MAY_SETTLE_MS) return true;
     const isAllowed = await mayPost(deps.rpc, deps.custodian, outbox.signer);
@@ -150,7 +151,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     blockedBy = by;
   }
 
-  /** Whether what is about to be sent may be, because the archive has it or need not have it. */
+  /** Writes to the archive what is about to be sent; false when it failed and the archive is required. */
   async function archived(
     settlements: readonly Settlement[],
     checkpoint: CheckpointHead | null,
@@ -170,7 +171,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     }
   }
 
-  /** Notes how settlements ended whose nonces a scanned block has used; returns those that are still open. */
+  /** Stores the ends of settlements whose nonces a scanned block has used; returns those that are still open. */
   async function closeEnded(head: GenerationRow): Promise<Settlement[]> {
     const open: Settlement[] = [];
     const ended: { settlement: Settlement; outcome: SettlementOutcome }[] = [];
@@ -193,7 +194,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     return open;
   }
 
-  /** Whether a nonce is unused at which the batch was signed, by whichever key was in use then. */
+  /** Whether a nonce at which the batch was signed, by any key, is still unused. */
   async function isUnderWay(signed: readonly SignedKey[], block: number): Promise<boolean> {
     for (const { signer, nonce } of signed) if ((await outbox.usedAt(block, signer)) <= nonce) return true;
     return false;
@@ -213,24 +214,24 @@ export function createSettler(deps: SettlerDeps): Settler {
     logger.warn({ maker, token, settlementNo, outcome, count }, 'a settlement had no effect; it will be computed anew');
   }
 
-  /** Carries out what the operator wants lowered, also while the ledger is halted: it only ever takes a claim back. */
+  /** Carries out the operator's lowerings, also while the ledger is halted, because they can only lower a claim. */
   async function lower(open: readonly Settlement[]): Promise<Pick<SettleRound, 'settlements' | 'txHash'> | null> {
     const act = await nextLowering(db.knex);
     if (act?.lower === undefined || act.maker === null) return null;
     const { maker, lower } = act;
     if (open.some((one) => one.maker === maker && one.token === lower.token)) return null;
     if (!isDue({ maker, token: lower.token }, LOWERING_BACKOFF_MS)) return null;
-    // In one state of the ledger, which may have moved on since the round began: the row says at which block the claim was so.
+    // Read in one transaction, since the ledger may have changed since the round began: the row states the block of the claim.
     const { head, claim } = await readTx(db, async (q) => ({
       head: await lastGeneration(q),
       claim: await readClaim(q, { maker, token: lower.token }),
     }));
     if (head === null) return null;
     const planned = planLowering(act, claim);
-    // It looks at no request that waits, so that none is dropped by it.
+    // Its cut is before any pending request, so that it drops none.
     const cutBlock = claim.pendingSinceBlock === null ? head.toBlock : claim.pendingSinceBlock - 1;
     if (planned !== null) return send([planned], { ...head, toBlock: cutBlock });
-    // Nothing to lower; a row says that the act was looked at, so that no later claim is.
+    // Nothing to lower; a row records that the act was handled, so that it does not lower a later claim.
     const row = { amountUnits: claim.claimUnits, previousUnits: claim.claimUnits, basis: claim.basis };
     const noted = { ...row, maker: claim.maker, token: claim.token, preparedBy: 'operator' as const };
     await writer.tx(async (tx) => {
@@ -248,12 +249,12 @@ export function createSettler(deps: SettlerDeps): Settler {
   /** A checkpoint when one is due or settlements need it, and the settlements, unless some are in flight. Null when nothing is due. */
   async function settle(mayPrepare: boolean): Promise<SettleRound | null> {
     const sinceGeneration = await checkpointer.generation();
-    // Either way: one of a time to come was published by a clock that has been set back since.
+    // Compares both ways: a checkpoint with a future time was published before the clock was set back.
     const sinceMs = Math.abs(deps.nowMs() - (await checkpointer.publishedMs()));
     const isCheckpointDue = sinceMs >= deps.checkpointIntervalMs;
     if (!isCheckpointDue && (!mayPrepare || (await countPendingClaims(db.knex)) === 0)) return null;
     const emptyBudget = deps.emptyPerHour - (await countEmptySettlements(db.knex, deps.nowMs() - HOUR_MS));
-    const plan = ({ funded, unfunded, lastSettledMs, worstUnits }: PendingView): PlannedSettlement[] => {
+    const plan = ({ funded, unfunded, lastSettledMs, worstUnits, paidRequests }: PendingView): PlannedSettlement[] => {
       const isRipe = (one: PendingClaim): boolean =>
         isDue(one) && settlesFromMs(one, lastSettledMs.get(claimKey(one)) ?? null, deps.pace) <= deps.nowMs();
       return mayPrepare
@@ -261,6 +262,7 @@ export function createSettler(deps: SettlerDeps): Settler {
             funded: funded.filter(isRipe),
             unfunded: unfunded.filter(isRipe),
             worstUnits,
+            paidRequests,
             batchMax: deps.batchMax,
             emptyBudget,
           })
@@ -302,9 +304,9 @@ export function createSettler(deps: SettlerDeps): Settler {
   }
 
   /**
-   * What was true of the view still is: no halt, nothing in suspense that concerns these withdrawals, and no curve prepared since from a cut that did not know these withdrawals. A
-   * publication in preparation at this moment holds its log's row; waiting for that row is waiting for it, and whatever is prepared
-   * afterwards looks at this generation first. A touch prolongs a curve that the view saw, or can't land.
+   * Whether the view still holds: no halt, nothing in suspense that concerns these withdrawals, and no new curve from a cut without these
+   * withdrawals. A publication being prepared now holds its log's row, so waiting for that row waits for it, and later publications read
+   * this generation first. A touch prolongs a curve that the view saw, or can't land.
    */
   async function stillHolds(tx: Transaction, view: SettlerView): Promise<boolean> {
     await waitForWriter(db, tx, 'publication');
@@ -354,8 +356,8 @@ export function createSettler(deps: SettlerDeps): Settler {
   }
 
   /**
-   * What could not be archived is not signed; the next round sees that and computes it anew. A lowering is urgent: it takes back what should not be
-   * paid, and goes out either way.
+   * Settlements that could not be archived are not signed; the next round sees that and computes them again. A lowering is urgent, because
+   * it prevents a wrong payment, and is sent even if the archive fails.
    */
   async function broadcast(
     settlements: readonly Settlement[],

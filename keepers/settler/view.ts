@@ -1,7 +1,7 @@
 import { worstPayments, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Market } from '../../core/types.js';
 import { readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
-import { readPendingClaims, type PendingClaim } from '../../ledger/chain/claims.js';
+import { countPaidRequests, readPendingClaims, type PendingClaim } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { readExecutable } from '../../ledger/publications/executable.js';
 import { lastGeneration, readMarkets } from '../../ledger/chain/ledger-log.js';
@@ -20,16 +20,16 @@ import { concerns, isSuspendedCurve, readSuspense } from '../../ledger/chain/sus
 import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { PlannedSettlement } from './plan.js';
 
-/** Most withdrawals of a kind that one round looks at. */
+/** Most withdrawals of a kind that one round reads. */
 export const CANDIDATES_MAX = 1_000;
 /** How long a curve without a book still counts after its deadline, for blocks that are mined anew. */
 const DEADLINE_MARGIN_SEC = 12;
 
-/** The withdrawals that wait, and what stands against settling them. Those in a token in quarantine go on waiting and are left out. */
+/** The pending withdrawals, and the limits on settling them. Those in a token in quarantine are left out and stay pending. */
 export interface PendingView {
   /**
-   * Of makers that were ever approved first, then of others, those first that no settlement holds up, so that no number of requests that wait
-   * for the interval hides one that need not; in each the longest waiting first.
+   * First those of makers that were ever approved, then others. Within each, withdrawals that need not wait for the pace and that raise a claim
+   * from zero or are paid for come first, so that any number of waiting ones does not crowd them out; then the longest waiting first.
    */
   funded: PendingClaim[];
   unfunded: PendingClaim[];
@@ -37,6 +37,8 @@ export interface PendingView {
   lastSettledMs: ReadonlyMap<string, number>;
   /** The most that a funded maker can still be made to pay of the token with what is executable. */
   worstUnits(claim: PendingClaim): bigint;
+  /** How many of the requests that wait their maker paid a transaction for. */
+  paidRequests(claim: PendingClaim): number;
 }
 
 /** Everything a round of settling is computed from, and what it plans: one state of the ledger. */
@@ -109,26 +111,34 @@ async function readPending(
   unsettledSinceMs: number,
 ): Promise<Omit<PendingView, 'lastSettledMs'>> {
   const known = new Set([...approved, ...suspended]);
-  // Left out by the query, so that no number of requests in them hides one that can be settled.
+  // Excluded in the query, so that requests in these tokens do not crowd out others.
   const except = [...(await readQuarantined(q))];
   const asked = { funded: true, limit: CANDIDATES_MAX, except } as const;
   const first = await readPendingClaims(q, { ...asked, of: [...known] });
-  const fresh = await readPendingClaims(q, { ...asked, unsettledSinceMs });
+  const fresh = await readPendingClaims(q, { ...asked, unsettledSinceMs, only: 'nothing' });
+  const paidFor = await readPendingClaims(q, { ...asked, unsettledSinceMs, only: 'paid' });
   const others = await readPendingClaims(q, asked);
-  const strangers = new Map([...fresh, ...others].map((claim) => [claimKey(claim), claim]));
+  const strangers = new Map([...fresh, ...paidFor, ...others].map((claim) => [claimKey(claim), claim]));
   const funded = [...first, ...[...strangers.values()].filter(({ maker }) => !known.has(maker))];
   const makers = new Set(funded.map(({ maker }) => maker));
   const worst = makers.size === 0 ? null : await readExposure(q, deps, head, makers);
+  // Without funds and unpaid there is nothing to do, however many they are, but to lower a claim that stands.
+  const bare = { ...asked, funded: false } as const;
+  const standing = await readPendingClaims(q, { ...bare, only: 'standing' });
+  const cleared = await readPendingClaims(q, { ...bare, only: 'paid' });
+  const unfunded = [...new Map([...standing, ...cleared].map((claim) => [claimKey(claim), claim])).values()];
+  const paid = await countPaidRequests(q, [...funded, ...unfunded]);
   return {
     funded,
-    unfunded: await readPendingClaims(q, { ...asked, funded: false }),
+    unfunded,
+    paidRequests: (claim) => paid.get(claimKey(claim)) ?? 0,
     worstUnits: ({ maker, token }) => worst?.get(maker)?.get(token) ?? 0n,
   };
 }
 
 /**
- * Tokens of markets whose live curve is one without a stored book: takers can execute it, and nobody knows which makers would pay. By the
- * ledger's own time, so that every fill of it is known once it is over.
+ * Tokens of markets whose live curve has no stored book: takers can execute it, and it is unknown which makers would pay. Judged by the
+ * ledger's own time, so that all of its fills are known when it has expired.
  */
 async function readUnknownTokens(
   q: Queryable,
@@ -151,7 +161,7 @@ async function readPublicationMarks(q: Queryable, markets: readonly Market[]): P
   return marks;
 }
 
-/** What these makers can still be made to pay, per token, by everything that is executable. */
+/** What all executable curves can still make these makers pay, per token. */
 async function readExposure(
   q: Queryable,
   { markets, snapshots }: ViewDeps,

@@ -2,14 +2,16 @@ import { middlesOf, postName, postPages } from '../../ledger/accounts/middles.js
 import { deriveActivity } from '../../ledger/accounts/rebuild.js';
 import { readSumsAt, type Sums } from '../../ledger/accounts/sums.js';
 import { GAS_DAYS, MAKER_HOURS, MARKET_HOURS, TAKER_DAYS } from '../../ledger/accounts/tables.js';
+import { readPairGains, sumPairGains } from '../../ledger/chain/pair-gains.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
 import { fromColumn } from '../../ledger/db/columns.js';
-import { countRows } from '../../ledger/db/rows.js';
+import { countRows, readRows } from '../../ledger/db/rows.js';
 import { COST_ROLES, deriveGas } from '../../ledger/transactions/costs.js';
 import type { Queryable } from '../../ledger/types.js';
 import { same, type Verification } from './verification.js';
 
 const CHECK = 'activity';
+const GAINS = 'gains';
 
 /** Middles of posted curves follow from their words, sums of makers, takers and markets from fills, posts and books, and gas by day from transactions. Returns the number of sums. */
 export async function verifyActivity({
@@ -43,7 +45,7 @@ async function compareMiddles({ q, markets }: Pick<Verification, 'q' | 'markets'
     const derived = await middlesOf(q, markets, rows.map(postName));
     for (const [i, row] of rows.entries()) {
       const stored = row.middle_half_subticks === null ? null : fromColumn(row.middle_half_subticks);
-      // What explains a foreign curve may have been brought in after it was seen.
+      // A publication for a foreign curve may have been imported after the curve was seen.
       if (stored === null && derived[i] !== null && (await isSuspendedCurve(q, index, row.seq))) continue;
       same(CHECK, `the middle of curve ${row.seq} of ${markets[index]!.pair}`, stored, derived[i]);
     }
@@ -62,4 +64,20 @@ async function compareSums(q: Queryable, { table, rows }: Sums): Promise<number>
     same(CHECK, `${table.name} of ${name}`, stored.get(name)?.sums, sums);
   }
   return derived.length;
+}
+
+/** What is summed up by maker and taker adds up from the fills, and the losses are sorted as they are. Returns the number of pairs. */
+export async function verifyGains({ q, onProgress }: Pick<Verification, 'q' | 'onProgress'>): Promise<number> {
+  const derived = await sumPairGains(q);
+  const stored = await readPairGains(q);
+  for (const [pair, gain] of derived) {
+    same(GAINS, `what ${pair} brought the operator`, stored.get(pair), gain);
+    stored.delete(pair);
+  }
+  for (const [pair, gain] of stored) same(GAINS, `what ${pair} brought the operator`, gain, undefined);
+  for (const { pair, gain_units: units, loss_key: key } of await readRows(q, 'pair_gains')) {
+    same(GAINS, `the loss of ${pair}`, key === '' ? 0n : -BigInt(key), BigInt(units) < 0n ? BigInt(units) : 0n);
+  }
+  onProgress({ check: GAINS, done: derived.size, total: derived.size });
+  return derived.size;
 }

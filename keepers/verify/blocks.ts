@@ -10,14 +10,15 @@ const CHECK = 'blocks';
 const PAGE = 5_000;
 
 /**
- * Blocks follow each other without gaps from the first scan to the last, the live generations part them among themselves, and what was
- * seen in a block belongs to the block's generation. Returns the number of blocks.
+ * Checks that blocks follow each other without gaps from the first scan to the last, that each block is in exactly one live generation, and
+ * that rows of a block belong to that generation. Returns the number of blocks.
  */
 export async function verifyBlocks(verification: Verification): Promise<number> {
   const { q, head, onProgress } = verification;
   for (const market of verification.markets) same(CHECK, `market ${market.index}`, market, createMarket(market));
   await verifyListings(verification);
-  const generations = await readLive(verification);
+  const live = readLive(verification);
+  let at = await live.next();
   const total = await countRows(q, 'blocks');
   let before: Stored<'blocks'> | null = null;
   let done = 0;
@@ -29,8 +30,10 @@ export async function verifyBlocks(verification: Verification): Promise<number> 
     });
     for (const block of page) {
       checkLink(before, block);
-      const generation = generations.get(block.generation);
-      if (generation === undefined)
+      // Both rise together: a generation that was passed by had no more blocks.
+      while (at.value !== undefined && at.value.generation < block.generation) at = await live.next();
+      const generation = at.value;
+      if (generation?.generation !== block.generation)
         throw new VerifyError(CHECK, `block ${block.number} belongs to no generation that stands`);
       if (block.number < generation.from_block || block.number > generation.to_block)
         throw new VerifyError(CHECK, `block ${block.number} is outside of its generation ${block.generation}`);
@@ -49,38 +52,45 @@ export async function verifyBlocks(verification: Verification): Promise<number> 
     onProgress({ check: CHECK, done, total });
     if (page.length < PAGE) break;
   }
+  while (at.value !== undefined) at = await live.next();
   if (before !== null) same(CHECK, 'the last block', [head.toBlock, head.blockHash], [before.number, before.hash]);
   for (const table of PLACED_TABLES) await checkPlaces(verification, table);
   return total;
 }
 
-/** The generations that stand. Each begins where the one before it ended; reversals among them are empty. */
-async function readLive({
+/** The live generations in their order, read a page at a time. Each begins where the one before it ended; reversals among them are empty. */
+async function* readLive({
   q,
   head,
   reversals,
   deploymentBlock,
-}: Verification): Promise<Map<number, Stored<'generations'>>> {
+}: Verification): AsyncGenerator<Stored<'generations'>, undefined> {
   const live = liveRanges(reversals, head.generation);
   const back = new Map(reversals.map((one) => [one.generation, one]));
-  const generations = new Map<number, Stored<'generations'>>();
   let numbered = 0;
   let next = deploymentBlock;
   let before: Stored<'generations'> | null = null;
-  for (const row of await readRows(q, 'generations', { orderBy: ['generation'] })) {
-    same(CHECK, 'the number of a generation', row.generation, ++numbered);
-    const reversal = back.get(row.generation);
-    if (reversal !== undefined) {
-      const span = [reversal.fromBlock, reversal.toBlock];
-      same(CHECK, `the blocks that generation ${row.generation} took back`, span, [row.from_block, before?.to_block]);
+  for (;;) {
+    const rows: Stored<'generations'>[] = await readRows(q, 'generations', {
+      above: ['generation', before?.generation ?? -1],
+      orderBy: ['generation'],
+      limit: PAGE,
+    });
+    for (const row of rows) {
+      same(CHECK, 'the number of a generation', row.generation, ++numbered);
+      const reversal = back.get(row.generation);
+      if (reversal !== undefined) {
+        const span = [reversal.fromBlock, reversal.toBlock];
+        same(CHECK, `the blocks that generation ${row.generation} took back`, span, [row.from_block, before?.to_block]);
+      }
+      before = row;
+      if (!live.some(({ from, to }) => from <= row.generation && row.generation <= to)) continue;
+      same(CHECK, `the first block of generation ${row.generation}`, row.from_block, next);
+      next = row.to_block + 1;
+      yield row;
     }
-    before = row;
-    if (!live.some(({ from, to }) => from <= row.generation && row.generation <= to)) continue;
-    same(CHECK, `the first block of generation ${row.generation}`, row.from_block, next);
-    next = row.to_block + 1;
-    generations.set(row.generation, row);
+    if (rows.length < PAGE) return undefined;
   }
-  return generations;
 }
 
 async function checkPlaces({ q }: Verification, table: PlacedTable): Promise<void> {

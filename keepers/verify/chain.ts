@@ -20,7 +20,8 @@ import { NO_CLAIMS } from '../watcher/derive/custody.js';
 import { draftSettledOrders } from '../watcher/derive/settled-orders.js';
 import { proveRange } from '../watcher/scan/prove-range.js';
 import type { Scan } from '../watcher/scan/scan.js';
-import { readBalancesAt, readMarket } from '../watcher/tokens/tokens.js';
+import { readMarket } from '../watcher/tokens/listing.js';
+import { readBalancesAt } from '../watcher/tokens/tokens.js';
 import { readRows, type RowFilter } from '../../ledger/db/rows.js';
 import { readListing } from '../../ledger/views/audit.js';
 import { VerifyError, same, type Verification } from './verification.js';
@@ -126,8 +127,8 @@ async function compareEvents(
 }
 
 /**
- * What the chain says of a market must be so, and what its tokens said when it was listed, too, as long as both the ledger and this endpoint asked
- * them at that block. Otherwise a token may just have changed since, which is no fault of the ledger.
+ * Compares a market with its event, and its tokens' metadata with the chain if both the ledger and this endpoint read them at the block of
+ * the listing. Otherwise a token may have changed since, which is no fault of the ledger.
  */
 async function compareListing(
   { q, markets, head, warn }: Pick<Verification, 'q' | 'markets' | 'head' | 'warn'>,
@@ -167,7 +168,9 @@ const tokensOf = ({ base, quote, pair, tickSize, lotSize }: Market): unknown => 
 const describeTokens = ({ base, quote }: Market): string =>
   `${base.symbol} with ${base.decimals} and ${quote.symbol} with ${quote.decimals} decimals`;
 
-/** A token that the watcher has a finding about is held as the ledger was last agreed on; what the chain says now is told, and no difference. */
+/**
+ * For a token with a finding, the ledger keeps the amount last agreed on; a different balance on the chain is a warning, not a difference.
+ */
 async function compareHoldings({ q, head, contracts, markets, warn }: Verification, rpc: Rpc): Promise<void> {
   const tokens = servedTokens(markets);
   const found = new Map(

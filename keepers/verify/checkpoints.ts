@@ -8,6 +8,7 @@ import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/settlemen
 import { createCheckpointState } from '../../ledger/settlements/checkpoint-state.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { readGeneration } from '../../ledger/chain/generations.js';
+import { readEntries } from '../../ledger/chain/fill-postings.js';
 import { isReversedRef, reversedRef } from '../../ledger/chain/refs.js';
 import { isAddress, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
 import { countRows, extremes, firstRow, readRows } from '../../ledger/db/rows.js';
@@ -18,13 +19,13 @@ import { VerifyError, same, type Verification } from './verification.js';
 const CHECK = 'checkpoints';
 const PAGE = 500;
 
-/** What the postings say an account has, summed up so far. */
+/** Balances by summing up the postings so far. */
 type Sums = Map<string, CheckpointRow>;
 
 /**
  * Derives every checkpoint from the postings up to its generation: its rows, its root, the fills in it, the block that it names, and the
- * settlements that were computed from it. Since what was taken back is posted with the opposite sign, the sum up to a generation is the
- * state that stood then. Returns their number.
+ * settlements that were computed from it. Since reversals are posted with the opposite sign, the sum up to a generation is the state at
+ * that generation. Returns their number.
  */
 export async function verifyCheckpoints(verification: Verification): Promise<number> {
   const { q, onProgress } = verification;
@@ -40,7 +41,7 @@ export async function verifyCheckpoints(verification: Verification): Promise<num
     const heads = await readCheckpoints(q, { after: last, limit: PAGE });
     for (const head of heads) {
       const name = `checkpoint ${head.checkpointSeq}`;
-      // Once, at most, numbers go on above those of a database that was lost.
+      // At most once numbers may jump, to continue above those of a lost database.
       const isRestored = head.checkpointSeq === nextCheckpointSeq(last, archived);
       if (!isRestored) same(CHECK, 'the number of a checkpoint', head.checkpointSeq, last + 1);
       last = head.checkpointSeq;
@@ -75,7 +76,7 @@ export async function verifyCheckpoints(verification: Verification): Promise<num
   return done;
 }
 
-/** How what was published before a loss relates to what was made again. */
+/** Result of comparing the checkpoint published before a loss with the rebuilt ledger. */
 export type ArchivedVerdict =
   | 'agrees'
   | 'differs'
@@ -83,8 +84,8 @@ export type ArchivedVerdict =
   | 'not_compared';
 
 /**
- * Holds the newest checkpoint that a lost database had published against the balances of this one at the same block. Null when none was imported. What
- * differs is told and no fault of this ledger, which follows from the chain and the archive: somebody was told another balance.
+ * Compares the newest checkpoint that a lost database had published with this database's balances at the same block. Null when none was
+ * imported. A difference is a warning: this ledger follows from the chain and the archive, but other balances were published.
  */
 export async function compareArchivedCheckpoint(verification: Verification): Promise<ArchivedVerdict | null> {
   const { q, head, warn } = verification;
@@ -158,7 +159,7 @@ async function checkPrevious({ q, reversals }: Verification, name: string, one: 
   same(CHECK, `the claim before ${name}`, one.previous_units, claim?.claim_units ?? '0');
 }
 
-/** Only what was prepared has an end, and what has landed was seen, if only in blocks that the chain has lost since. */
+/** Only prepared settlements have an end, and each landed one was seen on-chain, possibly in blocks that the chain has lost since. */
 async function checkOutcomes({ q, reversals }: Verification, prepared: number): Promise<void> {
   const rows = await readEnds(q);
   for (const { settlement_no: no, outcome, tx_hash: seenIn } of rows) {
@@ -191,7 +192,7 @@ const fillSeqsOf = (seqs: Readonly<Record<string, number>>): [string, number][] 
     .filter(([, seq]) => seq !== 0)
     .sort(([a], [b]) => (a < b ? -1 : 1));
 
-/** What the settler prepared from a checkpoint is everything that was reserved then, as far as the balance went. */
+/** A settlement that the settler prepared from a checkpoint is the amount reserved at that time, at most the balance. */
 async function checkSettlements({ q }: Verification, sums: Sums, head: CheckpointHead): Promise<void> {
   const where = { checkpoint_seq: head.checkpointSeq, prepared_by: 'settler' } as const;
   const rows = await readRows(q, 'settlements', { where, orderBy: ['settlement_no'] });
@@ -215,8 +216,9 @@ async function advance({ q }: Verification, sums: Sums, from: number, to: number
     return row;
   };
   for (let start = from + 1; start <= to; start += PAGE) {
-    const between: ['generation', number, number] = ['generation', start, Math.min(start + PAGE - 1, to)];
-    for (const { account, token, amount_units: units } of await readRows(q, 'entries', { between }))
+    const span = { from: start, to: Math.min(start + PAGE - 1, to) };
+    const between: ['generation', number, number] = ['generation', span.from, span.to];
+    for (const { account, token, amount_units: units } of await readEntries(q, span))
       if (isAddress(account)) of(account, token).balanceUnits += fromColumn(units);
     for (const { account, token, reserved_delta_units: units } of await readRows(q, 'balance_changes', { between }))
       if (isAddress(account)) of(account, token).reservedUnits += fromColumn(units);

@@ -12,7 +12,7 @@ import { readSeqResets } from '../../ledger/publications/seq-resets.js';
 import type { Publication, Queryable, SeqReset } from '../../ledger/types.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
 import { unexplainedFill } from '../watcher/derive/attributor.js';
-import { readRows } from '../../ledger/db/rows.js';
+import { countRows, firstRow, readRows } from '../../ledger/db/rows.js';
 import { lastFillBefore, readSeenInCutOrder } from '../../ledger/views/audit.js';
 import { VerifyError, same, type Verification } from './verification.js';
 import type { Stored } from '../../ledger/db/tables.js';
@@ -20,13 +20,16 @@ import type { Stored } from '../../ledger/db/tables.js';
 const CHECK = 'curves';
 /** Late fills read at a time; few curves have more. */
 const LATE_PAGE = 20;
+/** Fills read at a time for the counters of a market. */
+const PROGRESS_PAGE = 1_000;
 
 type SeenCurve = Stored<'posts_seen'>;
 
 const SIDES: readonly Side[] = ['ask', 'bid'];
 
-/** A full or partial post with what it raised, and what its fills and those of its touches brought the operator. */
+/** A full or partial post with its raise, and the operator's gain on its fills and those of its touches. */
 interface PostedCurve {
+  era: number;
   seq: number;
   raised: Record<Side, bigint>;
   isBounded: Record<Side, boolean>;
@@ -34,11 +37,11 @@ interface PostedCurve {
 }
 
 /**
- * Rebuilds every curve that was seen on-chain from the order log, and derives every fill's decomposition from the curve that it hit,
- * with the carry of the fills before and what that raised. What a curve's fills cost the operator is rounding at most, where it was entered
- * by the carry rule. Fills are numbered without gaps. Where the order rows were compacted, the book that was stored when the
- * first fill hit the curve stands in for the rows: it must have the hash that was prepared, and every curve with a fill must have one.
- * Curves that were not prepared here explain nothing: their fills are in suspense whole.
+ * Rebuilds every curve that was seen on-chain from the order log, and derives every fill's decomposition from the curve that it hit, with
+ * the carry of the fills before and what that raised. The fills of a curve that started by the carry rule may cost the operator rounding at
+ * most. Fills are numbered without gaps. Where the order rows were compacted, the book that was stored when the first fill hit the curve
+ * stands in for the rows: it must have the hash that was prepared, and every curve with a fill must have one. Fills of curves that were not
+ * prepared here must be in suspense completely.
  */
 export async function verifyCurves(
   verification: Verification,
@@ -46,31 +49,37 @@ export async function verifyCurves(
   const { q, markets, onProgress, compacted } = verification;
   let foldedCurves = 0;
   const snapshots = createSnapshotStore(markets, { rebuildAlways: true });
-  const seen = await readSeenInCutOrder(q);
+  const total = await countRows(q, 'posts_seen');
   const resets = await verifyResets(verification);
-  const seenAt = new Map(seen.map((post) => [nameOf(post, post.seq), post]));
-  const postedAt = new Map<string, PostedCurve>();
+  /** What touches may still prolong: the newest curve of each market. */
+  const postedOf = new Map<number, PostedCurve>();
   let fills = 0;
-  for (const [i, post] of seen.entries()) {
+  let curves = 0;
+  for await (const post of readSeenInCutOrder(q)) {
+    curves += 1;
     const { market: index, seq } = post;
     const market = markets[index];
     if (market === undefined) throw new VerifyError(CHECK, `curve ${seq} is of market ${index}, which is not listed`);
-    const span = spanOf(post, seen);
+    const span = await spanOf(q, post);
     checkEra(market, post, resets.get(index) ?? []);
     if (await isSuspendedCurve(q, index, seq, post.tx_hash)) {
       fills += await verifyUnexplained(verification, market, span);
-      onProgress({ check: CHECK, done: i + 1, total: seen.length });
+      onProgress({ check: CHECK, done: curves, total });
       continue;
     }
     const publication = await readPublication(q, index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
-    compareSeen(market, post, publication, seenAt.get(nameOf(post, post.base_seq)));
-    const name = nameOf(post, post.posted_seq);
+    compareSeen(market, post, publication, await seenAs(q, post, post.base_seq));
     const oldFillSeq = resets.get(index)?.[post.era - 1]?.fillSeq ?? 0;
+    const newest = postedOf.get(index);
     const posted =
-      postedAt.get(name) ??
-      (await postedCurve(q, market, publication, { posted: seenAt.get(name) ?? post, oldFillSeq }));
-    postedAt.set(name, posted);
+      newest !== undefined && newest.era === post.era && newest.seq === post.posted_seq
+        ? newest
+        : await postedCurve(q, market, publication, {
+            posted: (await seenAs(q, post, post.posted_seq)) ?? post,
+            oldFillSeq,
+          });
+    postedOf.set(index, posted);
     const stored = await readSnapshot(q, index, seq);
     const { cut } = publication;
     const before = fills;
@@ -86,10 +95,10 @@ export async function verifyCurves(
     }
     if (fills > before && stored === null)
       throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} has a fill, and its book was not kept`);
-    onProgress({ check: CHECK, done: i + 1, total: seen.length });
+    onProgress({ check: CHECK, done: curves, total });
   }
   await verifyProgress(verification, fills);
-  return { curves: seen.length, foldedCurves, fills };
+  return { curves, foldedCurves, fills };
 }
 
 /** The fills of a curve that was not prepared here. Returns their number. */
@@ -115,9 +124,9 @@ interface FillSpan {
   beforeBlock: number | null;
 }
 
-function spanOf(post: SeenCurve, seen: readonly SeenCurve[]): FillSpan {
+async function spanOf(q: Queryable, post: SeenCurve): Promise<FillSpan> {
   const { market, seq, era, block_number: fromBlock } = post;
-  const next = seen.filter((one) => one.market === market && one.seq === seq && one.era > era);
+  const next = await readRows(q, 'posts_seen', { where: { market, seq }, above: ['era', era] });
   const beforeBlock = next.length === 0 ? null : Math.min(...next.map((one) => one.block_number));
   return { market, seq, fromBlock, beforeBlock };
 }
@@ -131,7 +140,11 @@ async function fillsOf(q: Queryable, { market, seq, fromBlock, beforeBlock }: Fi
   return beforeBlock === null ? rows : rows.filter((row) => row.block_number < beforeBlock);
 }
 
-const nameOf = ({ market, era }: Pick<SeenCurve, 'market' | 'era'>, seq: number): string => `${market}:${era}:${seq}`;
+/** The curve of a number among those that a post is counted with. */
+async function seenAs(q: Queryable, post: SeenCurve, seq: number): Promise<SeenCurve | undefined> {
+  const { market, era } = post;
+  return seq === post.seq ? post : firstRow(q, 'posts_seen', { where: { market, era, seq } });
+}
 
 /** By market: they are counted without gaps, and each names the last fill before it. */
 async function verifyResets({ q, markets }: Verification): Promise<ReadonlyMap<number, SeqReset[]>> {
@@ -157,8 +170,8 @@ function checkEra({ pair }: Market, { seq, era, block_number: block }: SeenCurve
 }
 
 /**
- * What the chain said of a curve is what was prepared. A touch says no more than what it prolongs and until when. `base` is what was seen
- * of that.
+ * Checks that the curve seen on-chain equals the prepared one. A touch has only the number of the curve that it prolongs and the new
+ * deadline. `base` is what was seen of that.
  */
 function compareSeen(market: Market, seen: SeenCurve, publication: Publication, base: SeenCurve | undefined): void {
   const isTouch = seen.base_seq !== seen.seq;
@@ -175,7 +188,7 @@ function compareSeen(market: Market, seen: SeenCurve, publication: Publication, 
   same(CHECK, `the volumes of touch ${seq} of ${market.pair}`, volumes, [0n, 0n]);
 }
 
-/** What the chain made of a post's volumes is what was prepared, or what the carry rule makes of it. */
+/** Checks that the volumes stored on-chain are the prepared ones, or those by the carry rule. */
 async function postedCurve(
   q: Queryable,
   market: Market,
@@ -197,7 +210,7 @@ async function postedCurve(
     }
     isBounded[side] = raised[side] === dueRaise(market, publication, side, carry[side]);
   }
-  return { seq: posted.seq, raised, isBounded, gains: { ask: NO_GAINS, bid: NO_GAINS } };
+  return { era: posted.era, seq: posted.seq, raised, isBounded, gains: { ask: NO_GAINS, bid: NO_GAINS } };
 }
 
 /** Base units taken of each side between a post's cut and its landing: by fills on curves before it. */
@@ -339,37 +352,49 @@ async function lateFills(
 /** The counters of each market add up from its fills, and every fill hit a curve that was seen. */
 async function verifyProgress({ q, markets }: Verification, ofCurves: number): Promise<void> {
   let total = 0;
-  for (const market of markets) {
-    const ofMarket = { where: { market: market.index } };
-    const sums = { ask: 0n, bid: 0n };
-    let fillSeq = 0;
-    /** Counters after each generation that has fills. */
-    const derived = new Map<number, string[]>();
-    for (;;) {
-      const rows = await readRows(q, 'fills', {
-        ...ofMarket,
-        above: ['fill_seq', fillSeq],
-        orderBy: ['fill_seq'],
-        limit: 1_000,
-      });
-      for (const row of rows) {
-        same(CHECK, `the fill of ${market.pair} after ${fillSeq}`, row.fill_seq, fillSeq + 1);
-        fillSeq = row.fill_seq;
-        sums[row.side] += BigInt(row.base_units);
-        derived.set(row.generation, [`${fillSeq}`, `${sums.ask}`, `${sums.bid}`]);
-      }
-      if (rows.length === 0) break;
+  for (const market of markets) total += await verifyCounters(q, market);
+  if (total !== ofCurves) {
+    throw new VerifyError(CHECK, `${total} fills are stored, ${ofCurves} of them on curves that were seen on-chain`);
+  }
+}
+
+/** Compares the counters of a market after each generation that has fills, a page of fills at a time. Returns how many fills it has. */
+async function verifyCounters(q: Queryable, market: Market): Promise<number> {
+  const where = { market: market.index };
+  const sums = { ask: 0n, bid: 0n };
+  let fillSeq = 0;
+  let compared = -1;
+  /** Counters after the generations of a page, of which the last one may go on in the next page. */
+  const derived = new Map<number, string[]>();
+  for (;;) {
+    const rows = await readRows(q, 'fills', {
+      where,
+      above: ['fill_seq', fillSeq],
+      orderBy: ['fill_seq'],
+      limit: PROGRESS_PAGE,
+    });
+    for (const row of rows) {
+      same(CHECK, `the fill of ${market.pair} after ${fillSeq}`, row.fill_seq, fillSeq + 1);
+      fillSeq = row.fill_seq;
+      sums[row.side] += BigInt(row.base_units);
+      derived.set(row.generation, [`${fillSeq}`, `${sums.ask}`, `${sums.bid}`]);
     }
-    total += fillSeq;
-    const stored = await readRows(q, 'market_progress', { ...ofMarket, orderBy: ['generation'] });
+    const isLast = rows.length < PROGRESS_PAGE;
+    const done = isLast ? [...derived] : [...derived].slice(0, -1);
+    const stored = await readRows(q, 'market_progress', {
+      where,
+      above: ['generation', compared],
+      orderBy: ['generation'],
+      limit: done.length + (isLast ? 1 : 0),
+    });
     same(
       CHECK,
       `the counters of ${market.pair}`,
       stored.map((row) => [row.generation, `${row.fill_seq}`, row.ask_volume_units, row.bid_volume_units]),
-      [...derived].map(([generation, counters]) => [generation, ...counters]),
+      done.map(([generation, counters]) => [generation, ...counters]),
     );
-  }
-  if (total !== ofCurves) {
-    throw new VerifyError(CHECK, `${total} fills are stored, ${ofCurves} of them on curves that were seen on-chain`);
+    if (isLast) return fillSeq;
+    compared = done.at(-1)?.[0] ?? compared;
+    for (const [generation] of done) derived.delete(generation);
   }
 }

@@ -9,11 +9,12 @@ import { readTakerFees } from '../../ledger/chain/claims.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readAssigned, readSuspended } from '../../ledger/chain/suspense.js';
 import { isAddress, UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } from '../../ledger/types.js';
-import { assignmentEntries, depositEntries, executionEntries, fillEntries } from '../watcher/derive/postings.js';
+import { fillEntries, readEntries } from '../../ledger/chain/fill-postings.js';
+import { assignmentEntries, depositEntries, executionEntries } from '../watcher/derive/postings.js';
 import { servedFrom } from './listings.js';
 import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
 import { firstRow, readRows } from '../../ledger/db/rows.js';
-import { readLastChanges, readReversedRefs } from '../../ledger/views/audit.js';
+import { readLastChanges, readReversedAmong } from '../../ledger/views/audit.js';
 import { VerifyError, same, type Verification } from './verification.js';
 import type { Stored } from '../../ledger/db/tables.js';
 
@@ -25,20 +26,17 @@ const PAGE = 500;
 type Expected = Map<string, { generation: number; lines: LedgerEntry[] }>;
 
 /**
- * Derives the postings of every event and fill that stands, sums all postings up, and compares the sums with the balances. A posting
- * that was taken back is answered by its exact opposite; what reached the vault without an event is nobody's.
+ * Derives the postings of every event and fill that stands, sums all postings up, and compares the sums with the balances. A reversed
+ * posting has its exact opposite; amounts that reached the vault without an event belong to no account.
  */
 export async function verifyEntries(verification: Verification): Promise<{ postings: number; balances: number }> {
   const { q, head, onProgress } = verification;
-  const reversed = await reversedRefs(verification);
   const sums: Sums = { balances: new Map(), fees: new Map(), changed: await lastChanges(q), charged: new Map() };
   let postings = 0;
   for (let from = 1; from <= head.generation; from += PAGE) {
     const to = Math.min(from + PAGE - 1, head.generation);
-    const rows = await readRows(q, 'entries', {
-      between: ['generation', from, to],
-      orderBy: ['generation', 'ref', 'line'],
-    });
+    const rows = await readEntries(q, { from, to });
+    const reversed = await reversedAmong(verification, rows);
     const expected = await expectedEntries(verification, { from, to });
     const starts = await readStarts(q, { from, to });
     for (const [generation, ofGeneration] of groupBy(rows, (row) => row.generation)) {
@@ -93,8 +91,11 @@ function add(sums: Map<string, bigint>, key: string, units: bigint): void {
   sums.set(key, (sums.get(key) ?? 0n) + units);
 }
 
-async function reversedRefs({ q }: Verification): Promise<Set<string>> {
-  return new Set((await readReversedRefs(q)).map((ref) => ref.slice(reversedRef('').length)));
+async function reversedAmong(
+  { q, reversals }: Verification,
+  rows: readonly Stored<'entries'>[],
+): Promise<ReadonlySet<string>> {
+  return reversals.length === 0 ? new Set() : readReversedAmong(q, [...new Set(rows.map(({ ref }) => ref))]);
 }
 
 /** Lines of a posting in one order, whatever they were stored in. */
@@ -159,7 +160,7 @@ async function checkPosting(
   same(CHECK, `the generation of ${ref}`, generation, derived.generation);
 }
 
-/** Only the chain says how much it was, and whether it is gone again; it may never come out of anybody's row, nor go into one. */
+/** Only the chain shows a surplus's amount, and whether it has left again; it must never be booked from or to an account. */
 async function checkSurplus(
   { q }: Verification,
   ref: string,
@@ -190,6 +191,8 @@ async function expectedEntries(verification: Verification, span: { from: number;
   const fills = await readRows(q, 'fills', { between, orderBy: ['generation', 'block_number', 'log_index'] });
   for (const row of fills) {
     const market = markets[row.market]!;
+    if (row.booked_by !== null)
+      same(CHECK, `for whom fill ${row.fill_seq} of ${market.pair} is booked`, row.booked_by, operator);
     const { fill, decomposition } = await readAttributedFill(q, row);
     const ref = fillRef(market, fill.fillSeq);
     const lines = fillEntries(market, fill, decomposition, operator, suspended.has(ref));
@@ -224,7 +227,7 @@ async function expectedEntries(verification: Verification, span: { from: number;
   for (const row of await readAssigned(q, span)) {
     const { account, generation } = row.assignment!;
     const lines = assignmentEntries(row, account);
-    // A settlement that is settled with the operator moved nothing.
+    // Assigning a settlement to the operator moves no amount.
     if (lines.length > 0) expected.set(assignmentRef(row.item), { generation, lines });
   }
   return expected;

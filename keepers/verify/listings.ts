@@ -1,17 +1,17 @@
 import { nameMarkets } from '../../core/token-names.js';
 import type { Market, Token, Address } from '../../core/types.js';
-import type { SaidOfToken } from '../../ledger/types.js';
+import { readSaid } from '../../ledger/chain/markets.js';
 import { tokenOf } from '../watcher/tokens/tokens.js';
 import { readRows } from '../../ledger/db/rows.js';
 import { same, type Verification } from './verification.js';
 
 const CHECK = 'blocks';
 
-/** The tokens of each market are what they said of themselves when it was listed, under the names that follow from all of that. */
+/** Checks that the tokens of each market have the metadata of the listing, and the names that follow from it. */
 export async function verifyListings({ q, markets }: Verification): Promise<void> {
   const rows = await readRows(q, 'markets', { orderBy: ['market'] });
   const said = (token: Token, text: string | null): Token =>
-    text === null ? token : tokenOf(token.address, JSON.parse(text) as SaidOfToken);
+    text === null ? token : tokenOf(token.address, readSaid(text));
   const again = markets.map((market, i): Market => {
     const { base_said: base = null, quote_said: quote = null } = rows[i] ?? {};
     return { ...market, base: said(market.base, base), quote: said(market.quote, quote) };

@@ -1,4 +1,4 @@
-/** What makers had before each of their parts of a fill, as they are told. */
+/** Checks the makers' base balances before each of their parts of a fill (`startPosition`), which fills report. */
 import type { Address } from '../../core/types.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { groupBy } from '../../ledger/db/lists.js';

@@ -8,8 +8,8 @@ import { VerifyError, same, type Verification } from './verification.js';
 const CHECK = 'suspense';
 
 /**
- * Every item is of a fill, curve, settlement or payout that stands, says what that says, and went where an act of the operator sent it. That the
- * postings are theirs is for the postings to show. Returns the number of items, and how many wait for the operator.
+ * Checks that every item belongs to a live fill, curve, settlement or payout with the same values, and that its assignment is that of an
+ * act of the operator. Their postings are checked in `entries.ts`. Returns the number of items, and how many wait for the operator.
  */
 export async function verifySuspense(verification: Verification): Promise<{ items: number; open: number }> {
   const rows = await readSuspense(verification.q, { open: false });

@@ -1,11 +1,11 @@
-/** What every check of a verification works on, and how it says that something differs. */
+/** Input of every check of a verification, and the error for a difference. */
 import type { Address, Market } from '../../core/types.js';
 import type { ReversalRow } from '../../ledger/chain/reversals.js';
 import type { CompactionPosition } from '../../ledger/orders/compacted-book.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 
-/** Something that is stored is not what it should be. The first one ends a verification. */
+/** A stored value differs from the derived one. The first difference ends a verification. */
 export class VerifyError extends Error {
   override readonly name = 'VerifyError';
 

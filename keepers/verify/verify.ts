@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { BookError } from '../../core/book/create-book.js';
 import { PayloadError } from '../../core/json.js';
 import { MarketError } from '../../core/market.js';
@@ -5,9 +6,10 @@ import { readTx } from '../../ledger/db/db.js';
 import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
+import { LedgerInvariantError } from '../../ledger/errors.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import type { Queryable } from '../../ledger/types.js';
-import { verifyActivity } from './activity.js';
+import { verifyActivity, verifyGains } from './activity.js';
 import { verifyBlocks } from './blocks.js';
 import { verifyChain } from './chain.js';
 import { compareArchivedCheckpoint, verifyCheckpoints, type ArchivedVerdict } from './checkpoints.js';
@@ -15,13 +17,12 @@ import { verifyClaims } from './withdrawals.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
 import { verifyCompaction } from './compaction.js';
-import { verifyGains } from './gains.js';
 import { verifyMarketData } from './market-data.js';
 import { verifySuspense } from './suspense.js';
 import { VerifyError, type Verification, type VerifyDeps } from './verification.js';
 import { readSuspense } from '../../ledger/chain/suspense.js';
 
-/** What was found to be right. */
+/** Counts of checked rows, and warnings. */
 export interface VerifyReport {
   generation: number;
   blockNumber: number;
@@ -51,7 +52,7 @@ export interface VerifyReport {
   openSuspense: number;
   /** Events of the chain that were compared; null without an endpoint. */
   chainEvents: number | null;
-  /** What an operator should know of and the ledger is not at fault for, in words. */
+  /** Warnings for the operator that are no fault of the ledger. */
   warnings: string[];
 }
 
@@ -119,10 +120,19 @@ async function readSuspendedFills(q: Queryable): Promise<ReadonlySet<string>> {
   return new Set(fills.map(({ market, seq }) => `${market}:${seq}`));
 }
 
-/** What is thrown at a row that nobody could have written so: it names another one that is not there, or is no number or JSON. */
-const UNREADABLE = [RangeError, TypeError, SyntaxError, PayloadError, BookError, MarketError] as const;
+/** Errors for a row that the program can't have written: it refers to a missing row, or has a malformed number or JSON. */
+const UNREADABLE = [
+  RangeError,
+  TypeError,
+  SyntaxError,
+  z.ZodError,
+  PayloadError,
+  BookError,
+  MarketError,
+  LedgerInvariantError,
+] as const;
 
-/** A row that can't even be read is a difference, too, unlike a database or a node that does not answer. */
+/** A malformed row counts as a difference, unlike a database or a node that does not answer. */
 async function readable<T>(check: string, verify: () => Promise<T>): Promise<T> {
   try {
     return await verify();

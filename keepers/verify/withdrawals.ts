@@ -7,7 +7,7 @@ import {
   type ClaimState,
   type LaterRequests,
 } from '../../core/claim-state.js';
-import { maxBig, toSafeInt } from '../../core/amounts.js';
+import { maxBig } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
@@ -15,8 +15,9 @@ import { readClaim } from '../../ledger/chain/claims.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { isLost } from '../../ledger/settlements/settlement-log.js';
 import { servedFrom } from './listings.js';
-import { countRows, extremes, readRows } from '../../ledger/db/rows.js';
+import { extremes, readRows } from '../../ledger/db/rows.js';
 import type { Stored } from '../../ledger/db/tables.js';
+import type { Queryable } from '../../ledger/types.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'withdrawals';
@@ -27,50 +28,109 @@ interface Replayed {
   maker: Address;
   token: Address;
   state: ClaimState;
-  requests: { units: bigint; blockNumber: number }[];
 }
 
-/** What the events of each generation come to, by `generation:maker:token`. */
+/** What the events of some generations come to, by `generation:maker:token`. */
 interface Derived {
   reserved: Map<string, bigint>;
   capital: Map<string, bigint>;
   claims: Map<string, ClaimState>;
 }
 
+/** What all generations so far come to: a row per account and token, however long the history is. */
+interface Totals {
+  replayed: Map<string, Replayed>;
+  /** The generation of the newest row of each claim, by `maker:token`. */
+  changed: Map<string, number>;
+  reserved: Map<string, bigint>;
+  capital: Map<string, bigint>;
+  /** What events changed the counters of capital by since they began, or began again, by `maker:token`. */
+  sinceOrigin: Map<string, bigint>;
+}
+
+/** Consecutive generations, both included. */
+interface Span {
+  from: number;
+  to: number;
+}
+
 /**
  * Replays the events of every withdrawal, one after the other, and compares claims, reservations and the counters of capital with what
- * is stored, generation by generation. Returns the number of withdrawals.
+ * is stored, some generations at a time. Returns the number of withdrawals.
  */
 export async function verifyClaims(verification: Verification): Promise<number> {
-  const { q, onProgress } = verification;
+  const { head, onProgress } = verification;
   const served = await servedFrom(verification);
-  // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
-  const replayed = new Map<string, Replayed>();
-  const derived: Derived = { reserved: new Map(), capital: new Map(), claims: new Map() };
-  const total = await countRows(q, 'custody_events');
-  for (let done = 0; done < total; done += PAGE) {
-    const page = await readRows(q, 'custody_events', {
-      orderBy: ['block_number', 'log_index'],
-      limit: PAGE,
-      offset: done,
-    });
-    const settlements = await readPrepared(verification, page);
-    for (const event of page) {
-      if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
-      const key = `${event.generation}:${event.maker}:${event.token}`;
-      const before = replayed.get(`${event.maker}:${event.token}`)?.state ?? NO_CLAIM;
-      const { state } = apply(replayed, settlements, event);
-      add(derived.reserved, key, state.outstandingUnits - before.outstandingUnits);
-      if (event.kind === 'deposited') add(derived.capital, key, fromColumn(event.amount_units));
-      else derived.claims.set(key, state);
-      if (event.kind === 'executed') add(derived.capital, key, -fromColumn(event.amount_units));
-    }
-    onProgress({ check: CHECK, done: Math.min(done + PAGE, total), total });
+  const empty = (): Map<string, bigint> => new Map();
+  const totals: Totals = {
+    replayed: new Map(),
+    changed: new Map(),
+    reserved: empty(),
+    capital: empty(),
+    sinceOrigin: empty(),
+  };
+  await checkGenerations(verification);
+  for (let from = 1; from <= head.generation; from += PAGE) {
+    const span = { from, to: Math.min(from + PAGE - 1, head.generation) };
+    const derived = await deriveSpan(verification, served, totals, span);
+    await compareClaimChanges(verification, totals, derived.claims, span);
+    await compareChanges(verification, totals, derived, span);
+    onProgress({ check: CHECK, done: span.to, total: head.generation });
   }
-  await restartCapital(verification, derived.capital);
-  await compareClaimChanges(verification, derived.claims);
-  await compareChanges(verification, derived);
-  return compare(verification, replayed);
+  return compare(verification, totals);
+}
+
+/** Replays the events of a span, and lets the counters of capital start again where the operator did. */
+async function deriveSpan(
+  verification: Verification,
+  served: ReadonlyMap<Address, number>,
+  { replayed, sinceOrigin }: Totals,
+  span: Span,
+): Promise<Derived> {
+  const { q } = verification;
+  const derived: Derived = { reserved: new Map(), capital: new Map(), claims: new Map() };
+  const between: ['generation', number, number] = ['generation', span.from, span.to];
+  const origins = (await readRows(q, 'capital_origins', { between, orderBy: ['generation'] })).map(
+    (one) => one.generation,
+  );
+  const restartUpTo = (generation: number): void => {
+    for (let origin = origins[0]; origin !== undefined && origin <= generation; origin = origins[0]) {
+      for (const [key, units] of sinceOrigin) add(derived.capital, `${origin}:${key}`, -units);
+      sinceOrigin.clear();
+      origins.shift();
+    }
+  };
+  const events = await readRows(q, 'custody_events', { between, orderBy: ['block_number', 'log_index'] });
+  const settlements = await readPrepared(verification, events);
+  for (const event of events) {
+    // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
+    if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
+    restartUpTo(event.generation);
+    const claim = `${event.maker}:${event.token}`;
+    const key = `${event.generation}:${claim}`;
+    const before = replayed.get(claim)?.state ?? NO_CLAIM;
+    const { state } = await apply(q, replayed, settlements, event);
+    add(derived.reserved, key, state.outstandingUnits - before.outstandingUnits);
+    const units = fromColumn(event.amount_units);
+    const capital = event.kind === 'deposited' ? units : event.kind === 'executed' ? -units : 0n;
+    add(derived.capital, key, capital);
+    add(sinceOrigin, claim, capital);
+    if (event.kind !== 'deposited') derived.claims.set(key, state);
+  }
+  restartUpTo(span.to);
+  return derived;
+}
+
+/** No row is of a generation that is missing; claims did not change before the first one. */
+async function checkGenerations({ q, head }: Verification): Promise<void> {
+  for (const table of ['claim_changes', 'balance_changes', 'capital_origins'] as const) {
+    const ends = await extremes(q, table, 'generation');
+    if (ends === null) continue;
+    const isEarly = table === 'claim_changes' && ends.least < 1;
+    const strange = isEarly ? ends.least : ends.most;
+    if (isEarly || strange > head.generation)
+      throw new VerifyError(CHECK, `a row of ${table} is of generation ${strange}, which is missing`);
+  }
 }
 
 function add(sums: Map<string, bigint>, key: string, units: bigint): void {
@@ -97,47 +157,29 @@ async function readPrepared(
   return new Map(rows.map((row) => [row.settlement_no, { ...row, lost: isGone(row) }]));
 }
 
-/** Where the counters of capital start again, what they came to until then is taken off. */
-async function restartCapital({ q }: Verification, capital: Map<string, bigint>): Promise<void> {
-  const origins = await readRows(q, 'capital_origins', { orderBy: ['generation'] });
-  const taken = new Map<string, bigint>();
-  for (const [key, units] of capital) {
-    const [generation = '', maker, token] = key.split(':');
-    const origin = origins.find((one) => one.generation > toSafeInt(BigInt(generation)));
-    if (origin !== undefined) add(taken, `${origin.generation}:${maker}:${token}`, -units);
-  }
-  for (const [key, units] of taken) add(capital, key, units);
-}
-
 /** Every state that a claim ever had is kept, for a reorganisation may bring it back. */
-async function compareClaimChanges({ q, head }: Verification, derived: ReadonlyMap<string, ClaimState>): Promise<void> {
+async function compareClaimChanges(
+  { q }: Verification,
+  { changed }: Totals,
+  derived: ReadonlyMap<string, ClaimState>,
+  { from, to }: Span,
+): Promise<void> {
   const left = new Map(derived);
-  const newest = new Map<string, number>();
-  for (let start = 0; start <= head.generation; start += PAGE) {
-    const between = ['generation', start, start + PAGE - 1] as const;
-    for (const row of await readRows(q, 'claim_changes', { between: [...between], orderBy: ['generation'] })) {
-      const key = `${row.generation}:${row.maker}:${row.token}`;
-      const state = left.get(key);
-      same(
-        CHECK,
-        `the claim of ${row.maker} in ${row.token} after generation ${row.generation}`,
-        ofRow(row),
-        state && ofState(state),
-      );
-      left.delete(key);
-      newest.set(`${row.maker}:${row.token}`, row.generation);
-    }
+  const rows = await readRows(q, 'claim_changes', { between: ['generation', from, to], orderBy: ['generation'] });
+  for (const row of rows) {
+    const key = `${row.generation}:${row.maker}:${row.token}`;
+    const state = left.get(key);
+    same(
+      CHECK,
+      `the claim of ${row.maker} in ${row.token} after generation ${row.generation}`,
+      ofRow(row),
+      state && ofState(state),
+    );
+    left.delete(key);
+    changed.set(`${row.maker}:${row.token}`, row.generation);
   }
-  const ends = await extremes(q, 'claim_changes', 'generation');
-  const strange = [ends?.least ?? 1, ends?.most ?? 1].find((one) => one < 0 || one > head.generation);
-  if (ends !== null && strange !== undefined)
-    throw new VerifyError(CHECK, `a claim changed in generation ${strange}, which is missing`);
   const [missing] = left.keys();
   if (missing !== undefined) throw new VerifyError(CHECK, `the claim ${missing} was not kept`);
-  for (const row of await readRows(q, 'claims')) {
-    const key = `${row.maker}:${row.token}`;
-    same(CHECK, `the generation of the claim ${key}`, row.generation, newest.get(key));
-  }
 }
 
 const ofRow = (row: Stored<'claim_changes'>) => [
@@ -150,14 +192,15 @@ const ofState = (claim: ClaimState) => [
   ...[claim.outstandingUnits, claim.advanceUnits, claim.pendingSinceBlock],
 ];
 
-function apply(
+async function apply(
+  q: Queryable,
   replayed: Map<string, Replayed>,
   settlements: ReadonlyMap<number, Prepared>,
   event: Stored<'custody_events'>,
-): Replayed {
+): Promise<Replayed> {
   const { maker, token } = event;
   const key = `${maker}:${token}`;
-  const one = replayed.get(key) ?? { maker, token, state: NO_CLAIM, requests: [] };
+  const one = replayed.get(key) ?? { maker, token, state: NO_CLAIM };
   replayed.set(key, one);
   const units = fromColumn(event.amount_units);
   if (event.kind !== 'settled' && event.settlement_no !== null)
@@ -166,7 +209,6 @@ function apply(
     case 'deposited':
       break;
     case 'requested':
-      one.requests.push({ units, blockNumber: event.block_number });
       one.state = afterRequest(one.state, units, event.block_number);
       break;
     case 'executed':
@@ -181,20 +223,20 @@ function apply(
           blockNumber: event.block_number,
           lost: settlements.get(event.settlement_no ?? 0)?.lost ?? false,
         },
-        laterRequests(one, settlements, event),
+        await laterRequests(q, one, settlements, event),
       );
       break;
   }
   return one;
 }
 
-/** Requests that the settlement did not look at; all that wait when no log prepared it. */
-function laterRequests(
-  one: Replayed,
+/** Requests that the settlement does not cover; all pending ones when this database did not prepare it. */
+async function laterRequests(
+  q: Queryable,
+  { state }: Replayed,
   settlements: ReadonlyMap<number, Prepared>,
   event: Stored<'custody_events'>,
-): LaterRequests {
-  const { state, requests } = one;
+): Promise<LaterRequests> {
   if (event.settlement_no === null) {
     return { units: maxBig(state.outstandingUnits - state.claimUnits, 0n), sinceBlock: state.pendingSinceBlock };
   }
@@ -213,48 +255,62 @@ function laterRequests(
     basis,
   ];
   same(CHECK, name, said(prepared), said(event));
-  const cut = prepared.cut_block;
-  const later = requests.filter(({ blockNumber }) => blockNumber > cut);
+  const isBefore = (one: Stored<'custody_events'>): boolean =>
+    one.block_number < event.block_number ||
+    (one.block_number === event.block_number && one.log_index < event.log_index);
+  const requests = await readRows(q, 'custody_events', {
+    where: { maker: event.maker, token: event.token, kind: 'requested' },
+    above: ['block_number', prepared.cut_block],
+    orderBy: ['block_number', 'log_index'],
+  });
+  const later = requests.filter(isBefore);
   return {
-    units: later.reduce((sum, { units }) => addSaturating(sum, units), 0n),
-    sinceBlock: later[0]?.blockNumber ?? null,
+    units: later.reduce((sum, one) => addSaturating(sum, fromColumn(one.amount_units)), 0n),
+    sinceBlock: later[0]?.block_number ?? null,
   };
 }
 
 /**
- * Each generation that stands reserved, released and counted what its events say, and all changes together, those that were taken back
- * and their reversals included, are what the rows have.
+ * Each generation that stands reserved, released and counted what its events say; all changes, those that were taken back and their reversals
+ * included, are summed up.
  */
-async function compareChanges({ q, head, reversals }: Verification, { reserved, capital }: Derived): Promise<void> {
+async function compareChanges(
+  { q, head, reversals }: Verification,
+  totals: Totals,
+  { reserved, capital }: Derived,
+  { from, to }: Span,
+): Promise<void> {
   const left = new Set([...reserved, ...capital].flatMap(([key, units]) => (units === 0n ? [] : [key])));
   const reversing = new Set(reversals.map(({ generation }) => generation));
   const live = liveRanges(reversals, head.generation);
-  const sums = { reserved: new Map<string, bigint>(), capital: new Map<string, bigint>() };
-  for (let start = 1; start <= head.generation; start += PAGE) {
-    const rows = await readRows(q, 'balance_changes', {
-      between: ['generation', start, start + PAGE - 1],
-    });
-    for (const { generation, account, token, ...delta } of rows) {
-      const units = [delta.reserved_delta_units, delta.net_capital_delta_units].map(fromColumn);
-      add(sums.reserved, `${account}:${token}`, units[0]!);
-      add(sums.capital, `${account}:${token}`, units[1]!);
-      if (reversing.has(generation) || !live.some(({ from, to }) => from <= generation && generation <= to)) continue;
-      const key = `${generation}:${account}:${token}`;
-      const name = `what generation ${generation} reserved and counted of ${token} for ${account}`;
-      same(CHECK, name, units, [reserved.get(key) ?? 0n, capital.get(key) ?? 0n]);
-      left.delete(key);
-    }
+  for (const row of await readRows(q, 'balance_changes', { between: ['generation', from, to] })) {
+    const { generation, account, token, ...delta } = row;
+    const units = [delta.reserved_delta_units, delta.net_capital_delta_units].map(fromColumn);
+    add(totals.reserved, `${account}:${token}`, units[0]!);
+    add(totals.capital, `${account}:${token}`, units[1]!);
+    if (reversing.has(generation) || !live.some((range) => range.from <= generation && generation <= range.to))
+      continue;
+    const key = `${generation}:${account}:${token}`;
+    const name = `what generation ${generation} reserved and counted of ${token} for ${account}`;
+    same(CHECK, name, units, [reserved.get(key) ?? 0n, capital.get(key) ?? 0n]);
+    left.delete(key);
   }
   for (const key of left) throw new VerifyError(CHECK, `what was reserved and counted in ${key} was not kept`);
-  for (const row of await readBalances(q)) {
+}
+
+/** Claims and balances are what all changes together come to. */
+async function compare({ q }: Verification, { replayed, changed, ...sums }: Totals): Promise<number> {
+  for (const row of await readRows(q, 'claims')) {
+    const key = `${row.maker}:${row.token}`;
+    same(CHECK, `the generation of the claim ${key}`, row.generation, changed.get(key));
+  }
+  const balances = await readBalances(q);
+  for (const row of balances) {
     const key = `${row.account}:${row.token}`;
     same(CHECK, `the reservation of ${key}`, row.reservedUnits, sums.reserved.get(key) ?? 0n);
     same(CHECK, `the capital of ${key}`, row.netCapitalUnits, sums.capital.get(key) ?? 0n);
   }
-}
-
-async function compare({ q }: Verification, replayed: ReadonlyMap<string, Replayed>): Promise<number> {
-  const rows = new Map((await readBalances(q)).map((row) => [`${row.account}:${row.token}`, row]));
+  const rows = new Map(balances.map((row) => [`${row.account}:${row.token}`, row]));
   let claims = 0;
   for (const [key, { maker, token, state }] of replayed) {
     const name = `${maker} in ${token}`;

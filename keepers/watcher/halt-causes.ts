@@ -1,4 +1,4 @@
-/** Whether what a halt found is still so, and which command puts it right. */
+/** Whether the cause of a halt still exists, and which command repairs it. */
 import { isRobbed } from '../../core/holdings.js';
 import { servedTokens } from '../../core/operator-row.js';
 import type { Address } from '../../core/types.js';
@@ -16,16 +16,16 @@ import type { RpcPool } from '../chain/pool.js';
 import { unexplainedFill } from './derive/attributor.js';
 import { isConfirmed } from './scan/canonical.js';
 import { readHead } from './scan/headers.js';
-import { fillEntries } from './derive/postings.js';
+import { fillEntries } from '../../ledger/chain/fill-postings.js';
 import { holdingsIfKnown, planRepair, type RepairDeps } from './repair.js';
 import { proveRange } from './scan/prove-range.js';
 import type { SeenEvent } from './scan/scan.js';
 import { readBalancesAt } from './tokens/tokens.js';
 
-/** A halt that can't be ended by saying so, and what ends it. */
+/** A halt whose cause still exists, and what ends it. */
 interface StandingCause {
   halt: Halt;
-  /** What is still so. */
+  /** The cause. */
   message: string;
   /** What to run. */
   remedy: string;
@@ -33,7 +33,7 @@ interface StandingCause {
 
 interface CauseDeps extends Pick<RepairDeps, 'deploymentBlock' | 'contracts'> {
   db: Db;
-  /** Null without an endpoint: what only the chain can say then counts as being so still. */
+  /** Null without an endpoint: causes that only the chain can clear then count as existing. */
   rpc: RpcPool | null;
   operator: Address | null;
   nowMs: number;
@@ -70,7 +70,7 @@ async function judge(deps: CauseDeps, halt: Halt): Promise<Judgement> {
       return (await openSuspense(q)) ?? (halt.code === 'unexplained_curve' ? await strangeCurve(q, deps.nowMs) : null);
     case 'unbacked_claim':
       return unbacked(q, deps.operator);
-    // What was found is booked as it was; it takes somebody to understand it, and nothing on-chain can say that it was.
+    // The finding is booked; the operator has to understand it, which nothing on-chain can show, so the halt may be resumed.
     case 'unexplained_raise':
     case 'operator_loss':
       return null;
@@ -86,7 +86,7 @@ async function openSuspense(q: Queryable): Promise<Judgement> {
   return { message, remedy: 'curvebook suspense list, then an import from the archive, or curvebook suspense assign' };
 }
 
-/** A curve of somebody else's that takers can still execute. */
+/** A foreign curve that takers can still execute. */
 async function strangeCurve(q: Queryable, nowMs: number): Promise<Judgement> {
   for (const { index, pair } of await readMarkets(q)) {
     const live = await readPostSeen(q, index);
@@ -131,8 +131,8 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
 }
 
 /**
- * What the vault lacks at the newest scanned block and at the chain's newest one, where that is everybody's matter. What was made up for since is
- * there again, and what a token lacks that leaves others whole is judged by the next scan, which puts that token in quarantine.
+ * What the vault lacks at the newest scanned block and at the chain's newest one, if that is a halting shortfall (`isRobbed`). Amounts paid
+ * in since are counted, and a shortfall that leaves other tokens complete is left to the next scan, which puts the token in quarantine.
  */
 async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: GenerationRow): Promise<Judgement> {
   const q = db.knex;

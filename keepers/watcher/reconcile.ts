@@ -15,7 +15,7 @@ import type { Rpc } from '../chain/rpc.js';
 import { confirmMismatch, isConfirmed, type KnownBlock } from './scan/canonical.js';
 import { readBlock, readHead, readHeaders, type Header } from './scan/headers.js';
 
-/** What a reorganisation takes back at most on a healthy chain. A deeper one is asked for by its own option, and looked at first. */
+/** Most blocks that a reorganisation removes on a healthy chain. A deeper one needs its own option, and investigation first. */
 export const MAX_REORG_BLOCKS = 64;
 
 type ReconcileErrorCode = 'nothing_scanned' | 'node_behind' | 'not_confirmed' | 'reorg_too_deep' | 'deployment_gone';

@@ -1,4 +1,4 @@
-/** What the ledger's bookings differ in from the chain that both agree on, and from where on the chain is to be read anew. */
+/** Finds bookings that differ from the chain, and the block from which the chain is to be read again. */
 import type { Address, Hex } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { toChainFill } from '../../ledger/chain/fills.js';
@@ -225,8 +225,8 @@ export async function compareHoldings(
 }
 
 /**
- * Where all events are booked and tokens are lacking, something was booked to nobody that the vault never had: the block of the newest such
- * bookings that come to as much. Null when they do not, so that what is lacking went otherwise.
+ * When all events are booked and tokens are missing, an unattributed surplus may have been booked that the vault never had: returns the
+ * block of the newest such bookings that add up to the missing amount. Null when they do not, so that the loss has another cause.
  */
 async function firstSurplus(q: Queryable, differences: RepairPlan['differences']): Promise<number | null> {
   let first: number | null = null;

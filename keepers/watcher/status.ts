@@ -1,7 +1,7 @@
 import type { Address, Readiness } from '../../core/types.js';
 import type { TokenFinding, Queryable } from '../../ledger/types.js';
 import { FOLLOWED_HALTS, readHalt } from '../../ledger/chain/halts.js';
-import { readOperatorState } from '../../ledger/operator/operator-log.js';
+import { readOperatorHalt } from '../../ledger/operator/operator-log.js';
 
 /** Why inventory is not safe to quote against; the last one is that of a process that waits for another one's logs. */
 export const NOT_READY_REASONS = [
@@ -18,7 +18,7 @@ export const NOT_READY_REASONS = [
 ] as const;
 type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
-/** What the watcher knows of itself, as of its last scan. Times are of this process's clock unless named otherwise. */
+/** The watcher's state as of its last scan. Times are of this process's clock unless named otherwise. */
 export interface WatcherStatus {
   /** Newest generation applied in memory, and newest committed. */
   inventoryRevision: number;
@@ -27,7 +27,7 @@ export interface WatcherStatus {
   nextBlock: number;
   scannedBlockHash: string | null;
   observedHead: number;
-  /** Of the newest block that was proven, so that no endpoint makes a chain that stands still look alive. */
+  /** Of the newest proven block, so that no endpoint can make a stopped chain look alive. */
   observedHeadTimestampMs: number;
   /** When the chain was last scanned with success, also when that found no new block. Elsewhere than in the watcher's process: as noted, about each second. */
   lastSuccessfulScanMs: number;
@@ -61,7 +61,7 @@ export const beforeFirstScan = (deploymentBlock: number): WatcherStatus => ({
 
 /** Ledger data older than this is not safe to quote against. */
 export const MAX_LEDGER_AGE_MS = 5_000;
-/** A head older than this means that the chain, or our view of it, stands still. */
+/** A head older than this means that the chain, or our view of it, has stopped. */
 export const MAX_HEAD_AGE_MS = 10_000;
 /**
  * What lies further in the future than this was not written by a clock like ours: the chain's newest block, or the last scan. Blocks may be a
@@ -81,7 +81,7 @@ export function judgeReadiness(
   if (status.scannedBlockHash === null) return notReady('missing_canonical_state');
   if (status.failedWrite) return notReady('failed_write');
   if (status.catchingUp) return notReady('startup_catch_up');
-  // Behind the chain, this clock would take anything for fresh, and answer what has expired.
+  // A clock behind the chain would accept stale data and expired quotes.
   if (Math.max(status.lastSuccessfulScanMs, status.observedHeadTimestampMs) - nowMs > MAX_CLOCK_SKEW_MS)
     return notReady('clock_skew');
   if (nowMs - status.lastSuccessfulScanMs > MAX_LEDGER_AGE_MS) return notReady('stale_ledger');
@@ -89,12 +89,12 @@ export function judgeReadiness(
   return { ready: true, reason: null };
 }
 
-/** The halt that stands now: what a scan found comes before what the operator asked for. Null when there is none. */
+/** The halt in effect: one found by a scan comes before the operator's own. Null when there is none. */
 export async function readStandingHalt(q: Queryable): Promise<WatcherStatus['halt']> {
   const found = await readHalt(q);
   if (found !== null) return { code: found.code, message: found.message, byOperator: false };
-  const { halted } = await readOperatorState(q);
-  return halted === null ? null : { ...halted, byOperator: true };
+  const asked = await readOperatorHalt(q);
+  return asked === null ? null : { ...asked, byOperator: true };
 }
 
 /** Whether the chain is not read on: after what a scan found to be impossible, and not for the operator's own halt. */

@@ -1,4 +1,4 @@
-/** When to look for the next block: as soon as somebody says that there is one, or else just after it is due. */
+/** When to look for the next block: as soon as a head is announced, or else just after it is due. */
 import { createBlockClock } from '../poster/clock.js';
 import { createWakeLimit } from '../wake-limit.js';
 

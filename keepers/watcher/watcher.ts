@@ -19,7 +19,7 @@ import {
 } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { RpcPool } from '../chain/pool.js';
-import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
+import { RpcAnswerTooLargeError, RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
 import { createAttributor, type Attributor } from './derive/attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './scan/canonical.js';
 import type { ProveBlocks } from './scan/cross-check.js';
@@ -38,7 +38,7 @@ import { OlderHeadError, createHeads, type Observed } from './scan/observed-head
 import { readStandingHalt, stopsScans, CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
 import { assign, firstFault, suspend, unexplainedCustody } from './derive/suspense.js';
 import { createTokenWatch, type TokenWatchDeps } from './tokens/token-watch.js';
-import { readMarket } from './tokens/tokens.js';
+import { readMarket } from './tokens/listing.js';
 
 export interface WatcherDeps {
   db: Db;
@@ -53,7 +53,7 @@ export interface WatcherDeps {
   /** Listed markets by index; the watcher appends to it, everybody else reads. */
   markets: Market[];
   snapshots: SnapshotStore;
-  /** Something in suspense halts the ledger until the operator resumes; else it is only kept out of settlements. */
+  /** With true an item in suspense halts the ledger until the operator resumes; with false it only blocks settlements. */
   haltOnSuspense: boolean;
   pollIntervalMs: number;
   /** Says when to look next; absent: after `pollIntervalMs`. */
@@ -71,7 +71,7 @@ export interface WatcherDeps {
   logger: Logger;
   /** Called after each commit, so that followers need not wait for their next poll. */
   onGeneration(generation: GenerationWrite): void;
-  /** Called after a reversal was committed: what other roles hold in memory is out of date. */
+  /** Called after a reversal was committed: the memory of other roles is out of date. */
   onReversal(): void;
 }
 
@@ -80,7 +80,7 @@ export interface Watcher {
   /** How the blocks read since the start were proven. */
   proofCounts(): Readonly<ProofCounts>;
   /**
-   * One scan of at most `scanMaxBlocks`, at most up to the head. Throws what the next scan may get over; a halt is durable and not
+   * One scan of at most `scanMaxBlocks`, at most up to the head. Throws errors that the next scan may not have; a halt is durable and not
    * thrown.
    */
   scan(): Promise<void>;
@@ -130,7 +130,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   let notedMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
   let mustReload = true;
-  /** Newest request of the operator that came too late to be carried out. */
+  /** Newest request of the operator that was outdated when it was to be carried out. */
   let voidRequest = 0;
   const tokens = createTokenWatch({ ...deps, vault: custodian, addresses });
 
@@ -226,7 +226,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     if (observed.timestampSec !== null) status.observedHeadTimestampMs = observed.timestampSec * 1_000;
     if (drafted !== null) await commit(drafted);
     const scannedMs = deps.nowMs();
-    // Either way: after the clock was set back, an old note must not stand for as long as it was wrong.
+    // Compares both ways, so that after the clock was set back an old note is replaced at once.
     if (Math.abs(scannedMs - notedMs) >= NOTE_INTERVAL_MS) await note(scannedMs);
     status.lastSuccessfulScanMs = scannedMs;
     const behind = observed.number - (status.nextBlock - 1);
@@ -240,20 +240,22 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const head = await heads.read(one, last);
     seenMs = monotonicMs();
     await checkCanonical(one, head);
+    const observed = await heads.believed(head, last);
     const from = status.nextBlock;
     // A scan ends where a lost database had published its balances, so that they can be compared.
-    const to = Math.min(head.number, from + span - 1, archivedBlock < from ? head.number : archivedBlock);
+    const to = Math.min(observed, from + span - 1, archivedBlock < from ? observed : archivedBlock);
     if (to < from) {
+      if (head.number >= from) return { observed: { number: observed, timestampSec: null }, drafted: null };
       const timestampSec = await heads.confirm(one, head, { last, context: proofs.context(one) });
       if (last?.hash === head.hash) last = { ...last, timestampSec };
       return { observed: { number: head.number, timestampSec }, drafted: null };
     }
-    const drafted = await draft(await readRange(one, from, to), head, one);
+    const drafted = await draft(await readRange(one, from, to), observed, one);
     // Of a head that is not scanned yet, only one endpoint says how old it is.
-    return { observed: { number: head.number, timestampSec: drafted?.lastBlock.timestampSec ?? null }, drafted };
+    return { observed: { number: observed, timestampSec: drafted?.lastBlock.timestampSec ?? null }, drafted };
   }
 
-  /** A missing block is a fault of the node; another hash at our height is one, too, unless a majority of the nodes has it. */
+  /** A missing block is a fault of the node; so is another hash at a scanned height, unless a majority of the nodes has it. */
   async function checkCanonical(one: Rpc, head: ScannedBlock): Promise<void> {
     if (last === null) return;
     const block = head.number === last.number ? head : await readBlock(one, last.number);
@@ -266,7 +268,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     throw new CanonicalMismatchError(known.number, known.hash, actual);
   }
 
-  /** Halves the range when the node refuses one as large, and doubles it again after each success. */
+  /** Halves the range when the node refuses one as large, or its answer is too large, and doubles it again after each success. */
   async function readRange(one: Rpc, from: number, to: number): Promise<Scan> {
     try {
       const range = { from, to, parent: last, addresses };
@@ -282,7 +284,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       return scan;
     } catch (error) {
       if (error instanceof CanonicalMismatchError && last !== null) return judgeMismatch(one, last);
-      if (error instanceof RpcResponseError && to > from) {
+      if ((error instanceof RpcResponseError || error instanceof RpcAnswerTooLargeError) && to > from) {
         span = Math.max(1, Math.floor((to - from + 1) / 2));
         throw new RpcUnavailableError(`${one.name} refused blocks ${from} to ${to}: ${error.message}`, error);
       }
@@ -291,13 +293,13 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   }
 
   /** The generation of a scan, with what the endpoint of the scan says beside it. Reads only. */
-  async function draft(scan: Scan, observed: ScannedBlock, one: Rpc): Promise<Drafted | null> {
+  async function draft(scan: Scan, observedHead: number, one: Rpc): Promise<Drafted | null> {
     const lastBlock = scan.blocks[scan.blocks.length - 1];
     if (lastBlock === undefined) return null;
     const read = [];
     for (const { event, log } of scan.events) {
       if (event.type !== 'listed') continue;
-      read.push(await readMarket(one, event, { listedBlock: log.blockNumber, laterBlock: lastBlock.number }));
+      read.push(await readMarket(rpc, event, { listedBlock: log.blockNumber, laterBlock: lastBlock.number }));
     }
     const known = nameMarkets([...markets, ...read.map(({ market }) => market)]);
     const listed = known.slice(markets.length);
@@ -335,7 +337,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       read: listings,
       entries,
       balanceAfter,
-      isNearHead: observed.number - lastBlock.number <= CATCH_UP_BLOCKS,
+      isNearHead: observedHead - lastBlock.number <= CATCH_UP_BLOCKS,
     });
     const write: GenerationWrite = {
       generation: generation + 1,
@@ -343,7 +345,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       toBlock: lastBlock.number,
       blocks: scan.blocks,
       scannedMs: deps.nowMs(),
-      observedHead: observed.number,
+      observedHead,
       observedHeadTimestampMs: lastBlock.timestampSec * 1_000,
       listed,
       listings,
@@ -362,7 +364,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       suspense: suspended.items,
       assignments: assigned.assignments,
       halt:
-        // First, because only the halt that names it lets a shortfall be committed.
+        // Checked first, because a shortfall can only be committed with the halt that names it.
         compared.halt ??
         (await firstFault(db.knex, [...run.faults(), ...unexplainedCustody(suspended.items)], deps)) ??
         (await unbackedClaim(db.knex, { claims: drafted.claims, entries }, deps.operator, (account, token) =>
@@ -378,7 +380,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     finish(write, lastBlock, listed, differences);
   }
 
-  /** For whoever follows the ledger without its watcher: a scan that added no generation leaves no other trace. */
+  /** For processes without the watcher: a scan that added no generation leaves no other trace. */
   async function note(scannedMs: number): Promise<void> {
     try {
       await writer.tx((tx) => noteScan(tx, scannedMs));

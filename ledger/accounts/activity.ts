@@ -13,15 +13,15 @@ export interface ActivityPart {
   closedUnits: bigint;
 }
 
-/** A fill as far as sums go. */
+/** The parts of a fill that the sums need. */
 export interface ActivityFill {
   fill: Pick<
     ChainFill,
     'market' | 'fillSeq' | 'side' | 'baseUnits' | 'quoteUnits' | 'feeUnits' | 'inputFeeUnits' | 'timestampMs'
   >;
-  /** Whose swap it was. */
+  /** The taker: the owner of the signed order that was filled, else the sender of the swap. */
   owner: Address;
-  /** What it brought the operator; nothing while it is in suspense. */
+  /** The operator's gain; zero while the fill is in suspense. */
   gainUnits: bigint;
   parts: readonly ActivityPart[];
   /** Middle of the curve that was hit, in half subticks. */
@@ -43,15 +43,15 @@ export const createActivity = (): Activity => ({
   markets: createSums(MARKET_HOURS),
 });
 
-/** Who buys or sells so much, by whose side: makers on the bid side buy. */
+/** Amounts as columns of a buyer or of a seller. */
 const flowOf = (buys: boolean, baseUnits: bigint, quoteUnits: bigint) =>
   buys ? { bought_base: baseUnits, bought_quote: quoteUnits } : { sold_base: baseUnits, sold_quote: quoteUnits };
 
-/** Adds a fill, or takes it away: all but its markouts. */
+/** Adds or subtracts everything of a fill except its markouts. */
 export function addFill(to: Activity, market: Market, one: ActivityFill, sign: 1n | -1n = 1n): void {
   const { fill, parts, middle } = one;
   const takerBuys = fill.side === 'ask';
-  // Taker fees are of the token that is paid out, input fees of the one that is paid in.
+  // Taker fees are in the token that is paid out, input fees in the one that is paid in.
   const fees = takerBuys
     ? { fee_base: fill.feeUnits, input_quote: fill.inputFeeUnits }
     : { fee_quote: fill.feeUnits, input_base: fill.inputFeeUnits };
@@ -102,7 +102,7 @@ function offeredBy(market: Market, orders: readonly SnapshotOrder[]): Map<Addres
   return units;
 }
 
-/** Adds what parts of a fill came to after a time, or takes it away. `middle` is the one that stood then. */
+/** Adds or subtracts the markouts of a fill's parts at one horizon. `middle` is the middle of the curve that was live at that time. */
 export function addMarkouts(
   to: Activity,
   market: Market,
@@ -120,6 +120,6 @@ export function addMarkouts(
   }
 }
 
-/** A fill is held against the middle of a horizon once a block after that time is known, so that nothing can come before it any more. */
+/** Whether the middle of a horizon is final: a later block is known, so no curve can be posted before that time any more. */
 export const isMarked = (timestampMs: number, horizonSec: HorizonSec, headMs: number): boolean =>
   timestampMs + horizonSec * 1_000 < headMs;

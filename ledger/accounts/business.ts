@@ -1,4 +1,4 @@
-/** How the business stands now: what metrics say of each market, and of its largest makers. */
+/** Present figures of each market and its largest makers, for metrics. */
 import { HORIZONS_SEC, type HorizonSec } from '../../core/market-data/markouts.js';
 import { decodeSide } from '../../core/curve/words.js';
 import type { Address, Market } from '../../core/types.js';
@@ -7,10 +7,10 @@ import { sendForRows } from '../db/dialects.js';
 import { isPrepared, readPostSeen, readPublication } from '../publications/publication-log.js';
 import type { Queryable } from '../types.js';
 import { operatorSummary, totalOfDays, type GasSpent } from './operator.js';
-import { makersOf, marketActivity, type Span } from './reads.js';
+import { largestMakers, marketActivity, type Span } from './reads.js';
 import { DAY_MS, HOUR_MS, type MakerSum } from './tables.js';
 
-/** Makers of a market that are named: each label costs memory where metrics are kept. */
+/** Makers per market that metrics name: each label costs memory in the metrics database. */
 const SHOWN_MAKERS = 5;
 
 /** A fraction; of nothing when `whole` is zero. */
@@ -42,9 +42,11 @@ export interface MarketFacts {
   isLive: boolean;
   /** Since the newest fill, or without any since the first curve; null before that. */
   idleMs: number | null;
-  /** Best ask less best bid of the live curve, of the middle; null unless it has both. */
+  /** Best ask less best bid of the live curve, relative to the middle; null unless it has both sides. */
   spread: Ratio | null;
-  /** Largest makers by what was filled, largest first. */
+  /** How many makers had a fill, or an order behind a curve that was hit. */
+  makerCount: number;
+  /** The five largest of them by what was filled, largest first. */
   makers: MakerFacts[];
 }
 
@@ -54,7 +56,7 @@ export interface BusinessFacts {
   gasWei: GasSpent;
 }
 
-/** Reads it all, within one state of the database. */
+/** Reads all figures. Call it within `readTx`. */
 export async function readBusiness(
   q: Queryable,
   markets: readonly Market[],
@@ -87,7 +89,7 @@ async function marketFacts(
     filled: sum('bought_base') + sum('sold_base'),
     offered: sum('offered_ask') + sum('offered_bid'),
   };
-  const makers = (await makersOf(q, market.index, span)).slice(0, SHOWN_MAKERS);
+  const { count, makers } = await largestMakers(q, market.index, span, SHOWN_MAKERS);
   return {
     market: market.index,
     fills: sum('fills'),
@@ -96,6 +98,7 @@ async function marketFacts(
     inputFeeUnits: sum('input_quote'),
     ...(await curveFacts(q, market, headMs)),
     idleMs: await idleMs(q, market.index, headMs),
+    makerCount: count,
     makers: makers.map(({ maker, total }) => makerFacts(maker, total, all)),
   };
 }

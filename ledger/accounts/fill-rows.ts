@@ -1,4 +1,4 @@
-/** Stored fills as the sums of accounts need them. */
+/** Reads stored fills for the sums of accounts. */
 import type { Address, Market, MarketSnapshot, Side } from '../../core/types.js';
 import { ordersIn, ownerOf } from '../chain/pair-gains.js';
 import { toChainFill } from '../chain/fills.js';
@@ -83,8 +83,8 @@ async function suspendedFills(q: Queryable, market: number): Promise<ReadonlyMap
 }
 
 /**
- * Whether a fill was booked without knowing the book behind its curve. Such a book counts nowhere, even once it is stored: sums must follow from what
- * was known as the fill was booked, or reversing them would take away what was never added.
+ * Whether a fill was booked without knowing the book behind its curve. Such a book counts in no sum, even once it is stored: sums must
+ * follow from what was known when the fill was booked, or a reversal would subtract what was never added.
  */
 export const isWithoutBook = (suspendedCode: string | undefined): boolean => suspendedCode === 'unexplained_curve';
 

@@ -1,4 +1,4 @@
-/** The middle of each posted curve, kept beside the post, and which one stood at a time. */
+/** The middle of each posted curve, stored with the post, and the middle at a given time. */
 import type { Knex } from 'knex';
 import { decodeWords } from '../../core/json.js';
 import { middleOf } from '../../core/market-data/markouts.js';
@@ -68,7 +68,7 @@ export async function* postPages(q: Queryable, market: number): AsyncGenerator<M
   }
 }
 
-/** Derives the middles of all stored posts anew. */
+/** Derives the middles of all stored posts again. */
 export async function rebuildMiddles(tx: Knex.Transaction, markets: readonly Market[]): Promise<void> {
   for (const { index } of markets) {
     for await (const rows of postPages(tx, index)) {
@@ -104,7 +104,7 @@ const middleIn = (row: StoredMiddle | undefined): bigint | null =>
  * curve at all.
  */
 export async function middleAt(q: Queryable, market: number, timeSec: number): Promise<bigint | null> {
-  // Blocks count in whole seconds.
+  // Block times are whole seconds.
   const second = Math.floor(timeSec);
   const sql =
     'select middle_half_subticks as middle, deadline_sec from posts_seen where market = ? and block_timestamp_sec <= ? ' +
@@ -118,7 +118,7 @@ export async function middleOfHit(
   q: Queryable,
   fill: { market: number; curveSeq: number; blockNumber: number },
 ): Promise<bigint | null> {
-  // Two curves may have one number where numbers were given back; the newer one was posted in a later block.
+  // After a reset of sequence numbers two curves may have the same number; the newer one was posted in a later block.
   const sql =
     'select middle_half_subticks as middle, deadline_sec from posts_seen where market = ? and seq = ? and block_number <= ? ' +
     'order by era desc limit 1';

@@ -1,12 +1,12 @@
-/** What the platform earned and what it cost, by day. Read each answer within one state of the database. */
+/** What the platform earned and what it cost, by day. Call each function within `readTx`. */
 import { ceilDiv } from '../../core/amounts.js';
 import { quoteUnitsCeil, quoteUnitsFloor } from '../../core/market.js';
 import type { Address, Market } from '../../core/types.js';
 import { candlesBetween } from '../market-data/reads.js';
-import { NO_MARKET, type CostRole } from '../transactions/costs.js';
+import { COST_ROLES, NO_MARKET, type CostRole } from '../transactions/costs.js';
 import type { Queryable } from '../types.js';
 import { marketActivity, type Span } from './reads.js';
-import { selectSums } from './sums.js';
+import { marketOf, openOf, selectSums, totalOf } from './sums.js';
 import { DAY_MS, GAS_DAYS, MARKET_HOURS, type MarketSum } from './tables.js';
 
 /** Wei by who spent it. */
@@ -17,21 +17,24 @@ export interface OperatorDay {
   openMs: number;
   sums: Record<MarketSum, bigint>;
   gasWei: GasSpent;
-  /** The gas in the quote token, rounded up, at the day's last price of the native token; null where nothing says it. */
+  /** The gas in the quote token, rounded up, at the day's last price of the native token; null when no market has such a price. */
   gasUnits: bigint | null;
-  /** What fills brought, and input fees, those in base at the day's last price, less the gas, rounded down; null without `gasUnits`. */
+  /**
+   * The operator's gain on fills plus input fees (those in base at the day's last price), less the gas, rounded down; null without
+   * `gasUnits`.
+   */
   profitUnits: bigint | null;
 }
 
 interface OperatorSummary {
   markets: { market: number; days: OperatorDay[] }[];
-  /** Of all transactions, those of no market included. */
+  /** Gas of all transactions, including those of no market. */
   gasWei: GasSpent;
 }
 
 const nothingSpent = (): GasSpent => ({ poster: 0n, settler: 0n, executor: 0n });
 
-/** Summary of these days. `all` are all listed markets, of which one may tell the price of the native token. */
+/** Summary of these days. `all` are all listed markets: one of them may give the price of the native token. */
 export async function operatorSummary(
   q: Queryable,
   wanted: readonly Market[],
@@ -40,9 +43,11 @@ export async function operatorSummary(
   const spent = await selectSums(q, GAS_DAYS, 'day_ms >= ? and day_ms < ?', [span.fromMs, span.toMs]);
   const total = nothingSpent();
   const byDay = new Map<string, GasSpent>();
-  for (const { key, sums } of spent) {
-    const [role, market, dayMs] = key as [CostRole, number, number];
-    const feeWei = sums[GAS_DAYS.sums.indexOf('fee_wei')]!;
+  for (const row of spent) {
+    const role = COST_ROLES.find((one) => one === row.key[0]);
+    if (role === undefined) throw new TypeError(`${row.key.join(':')} is of no role`);
+    const [market, dayMs] = [marketOf(GAS_DAYS, row), openOf(row)];
+    const { fee_wei: feeWei } = totalOf(GAS_DAYS, [row]);
     total[role] += feeWei;
     if (market === NO_MARKET) continue;
     const name = `${market}:${dayMs}`;
@@ -73,10 +78,9 @@ export async function operatorSummary(
   return { markets, gasWei: total };
 }
 
-const noSums = (): Record<MarketSum, bigint> =>
-  Object.fromEntries(MARKET_HOURS.sums.map((name) => [name, 0n])) as Record<MarketSum, bigint>;
+const noSums = (): Record<MarketSum, bigint> => totalOf(MARKET_HOURS, []);
 
-/** Last price of a day, in ticks: of its own trades, or the one before; null before the first trade. */
+/** Last price of a day, in ticks; without a trade on that day, the last price before it; null before the first trade. */
 type Prices = (market: Market, dayMs: number) => Promise<bigint | null>;
 
 function createPrices(q: Queryable, { span, nowMs }: { span: Span; nowMs: number }): Prices {
@@ -122,7 +126,7 @@ async function gasUnitsOf(
   return ceilDiv(wei * inverse.lotUnits, ticks * inverse.tickLotUnits);
 }
 
-/** Days as one: gas and profit are null when they are of any of them. */
+/** The sum over days: gas and profit are null when they are null on any of them. */
 export function totalOfDays(days: readonly OperatorDay[]): Omit<OperatorDay, 'openMs'> {
   const add = (a: bigint | null, b: bigint | null): bigint | null => (a === null || b === null ? null : a + b);
   const total: Omit<OperatorDay, 'openMs'> = {
@@ -133,7 +137,7 @@ export function totalOfDays(days: readonly OperatorDay[]): Omit<OperatorDay, 'op
   };
   for (const day of days) {
     for (const name of MARKET_HOURS.sums) total.sums[name] += day.sums[name];
-    for (const role of Object.keys(total.gasWei) as CostRole[]) total.gasWei[role] += day.gasWei[role];
+    for (const role of COST_ROLES) total.gasWei[role] += day.gasWei[role];
     total.gasUnits = add(total.gasUnits, day.gasUnits);
     total.profitUnits = add(total.profitUnits, day.profitUnits);
   }

@@ -1,6 +1,6 @@
 /**
- * What each generation adds to the sums of accounts, and what a reversal takes away. A fill counts in the generation that has it, its markouts in the
- * one with the first block after their time. Both follow from fills, posts and books alone: `verify` derives them again.
+ * Updates the sums of accounts for each generation and each reversal. A fill counts in its own generation, its markouts in the generation
+ * with the first block after their time. Both follow from fills, posts and books alone: `verify` derives them again.
  */
 import type { Knex } from 'knex';
 import { HORIZONS_SEC } from '../../core/market-data/markouts.js';
@@ -24,7 +24,7 @@ import { fillsOfGenerations, isWithoutBook } from './fill-rows.js';
 import { middleAt, middleOfHit } from './middles.js';
 import { storeSums } from './sums.js';
 
-/** Adds the fills of a generation and the markouts that it decides, inside its transaction, after its rows were stored. */
+/** Adds the fills of a generation and the markouts whose time it passes, inside its transaction, after its rows were stored. */
 export async function updateActivity(
   tx: Knex.Transaction,
   write: GenerationWrite,
@@ -55,7 +55,7 @@ export async function updateActivity(
   await storeActivity(tx, activity);
 }
 
-/** Takes the generations after the kept one out of the sums; call it before their rows are set aside. */
+/** Subtracts the generations after the kept one from the sums; call it before their rows are moved to the orphans. */
 export async function reverseActivity(
   tx: Knex.Transaction,
   range: { markets: readonly Market[]; keptGeneration: number; keptMs: number; headMs: number },
@@ -98,10 +98,10 @@ interface PartRow {
   timestamp_ms: number;
 }
 
-/** Fills looked at at a time. */
+/** Fills read at a time. */
 const PAGE = 500;
 
-/** Markouts whose times lie from one block's, included, to a later one's, which is left out. */
+/** Adds or subtracts the markouts whose times lie from one block's time (included) to a later one's (excluded). */
 async function addWindow(
   q: Queryable,
   activity: Activity,
@@ -109,7 +109,7 @@ async function addWindow(
   sign: 1n | -1n,
 ): Promise<void> {
   const middle = rememberMiddles(q);
-  // A range for each horizon: one for all would have every part of the last minute read in each generation.
+  // One query range per horizon: a common one would read every part of the last minute in each generation.
   for (const horizonSec of HORIZONS_SEC) {
     const fills = await fillsBetween(q, { fromMs: fromMs - horizonSec * 1_000, toMs: toMs - horizonSec * 1_000 });
     for (const [index, own] of groupBy(fills, ({ market }) => market)) {
@@ -127,7 +127,7 @@ async function addWindow(
   }
 }
 
-/** Fills from a time on, included, to a later one, which is left out: of each market, in their order. */
+/** Fills from one time (included) to a later one (excluded), in order per market. */
 const fillsBetween = (
   q: Queryable,
   { fromMs, toMs }: { fromMs: number; toMs: number },
@@ -146,7 +146,7 @@ export function rememberMiddles(q: Queryable): (market: number, timeSec: number)
     const known = read.get(key);
     if (known !== undefined) return known;
     const middle = await middleAt(q, market, timeSec);
-    // Fills come in the order of time, and ask for little more than a minute.
+    // Fills come in the order of time and need little more than one minute, so clearing the cache costs few repeated reads.
     if (read.size > 10_000) read.clear();
     read.set(key, middle);
     return middle;

@@ -1,10 +1,13 @@
-/** What makers, takers and markets came to in a span of time, as it is served. Read each answer within one state of the database. */
+/** Figures of makers, takers and markets in a span of time, for the public interfaces. Call each function within `readTx`. */
 import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../chain/generations.js';
+import { checkLimit, chunks, fromColumn } from '../db/columns.js';
+import { placeholders, sendForRows } from '../db/dialects.js';
 import { readPositionsOf, type MakerPosition } from '../market-data/position-rows.js';
+import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
 import { middleAt } from './middles.js';
-import { selectSums, totalOf, type SumRow } from './sums.js';
+import { marketOf, openOf, selectSums, totalOf, type SumRow } from './sums.js';
 import {
   DAY_MS,
   MAKER_HOURS,
@@ -32,11 +35,11 @@ interface Period<T extends string> {
 export interface MakerActivity {
   market: number;
   total: Record<MakerSum, bigint>;
-  /** The same of all makers of the market together. */
+  /** The same sums over all makers of the market. */
   all: Record<MarketSum, bigint>;
-  /** Hours with anything in them, oldest first. */
+  /** Hours with a non-zero sum, oldest first. */
   hours: Period<MakerSum>[];
-  /** Base units that fills had left the maker with before the span. */
+  /** Open position in base units before the span. */
   openBeforeUnits: bigint;
   /** As of the newest block; null before the first fill. */
   position: MakerPosition | null;
@@ -44,7 +47,7 @@ export interface MakerActivity {
   middle: bigint | null;
 }
 
-/** What a maker did in these markets, and where it stands. */
+/** A maker's activity and positions in these markets. */
 export async function makerActivity(
   q: Queryable,
   maker: Address,
@@ -54,25 +57,24 @@ export async function makerActivity(
   const head = await lastGeneration(q);
   const headSec = Math.floor((head?.blockTimestampMs ?? 0) / 1_000);
   const positions = await readPositionsOf(q, [maker]);
+  const later = await boughtSince(q, maker, markets, span.toMs);
   const found: MakerActivity[] = [];
   for (const market of markets) {
-    // Positions are known as they are now: what they were is that less all flows since.
-    const since = await selectSums(q, MAKER_HOURS, 'maker = ? and market = ? and hour_ms >= ?', [
-      maker,
-      market,
-      span.fromMs,
+    const own = await selectSums(q, MAKER_HOURS, 'maker = ? and market = ? and hour_ms >= ? and hour_ms < ?', [
+      ...[maker, market, span.fromMs, span.toMs],
     ]);
-    const own = since.filter((row) => openOf(row) < span.toMs);
     const position = positions.find((one) => one.market === market) ?? null;
     if (position === null && own.length === 0) continue;
-    const flows = totalOf(MAKER_HOURS, since);
+    // Only present positions are stored; an earlier one is the present one less all that was bought since.
+    const total = totalOf(MAKER_HOURS, own);
+    const sinceUnits = total.bought_base - total.sold_base + (later.get(market) ?? 0n);
     const openUnits = position === null ? 0n : position.boughtBaseUnits - position.soldBaseUnits;
     found.push({
       market,
-      total: totalOf(MAKER_HOURS, own),
+      total,
       all: await marketTotal(q, market, span),
       hours: own.map((row) => ({ openMs: openOf(row), sums: totalOf(MAKER_HOURS, [row]) })),
-      openBeforeUnits: openUnits - (flows.bought_base - flows.sold_base),
+      openBeforeUnits: openUnits - sinceUnits,
       position,
       middle: await middleAt(q, market, headSec),
     });
@@ -80,7 +82,27 @@ export async function makerActivity(
   return found;
 }
 
-const openOf = ({ key }: SumRow): number => key.at(-1) as number;
+/** Base that a maker bought from a time on, less what it sold, by market. An hour is a row, of which two columns are read. */
+async function boughtSince(
+  q: Queryable,
+  maker: Address,
+  markets: readonly number[],
+  fromMs: number,
+): Promise<Map<number, bigint>> {
+  const bought = new Map<number, bigint>();
+  for (const part of chunks(markets)) {
+    const rows = await sendForRows<Pick<Stored<'maker_hours'>, 'market' | 'bought_base' | 'sold_base'>>(
+      q,
+      `select market, bought_base, sold_base from ${MAKER_HOURS.name} where maker = ? and market in (${placeholders(part.length)}) and hour_ms >= ?`,
+      [maker, ...part, fromMs],
+    );
+    for (const row of rows) {
+      const units = fromColumn(row.bought_base) - fromColumn(row.sold_base);
+      bought.set(row.market, (bought.get(row.market) ?? 0n) + units);
+    }
+  }
+  return bought;
+}
 
 async function marketTotal(q: Queryable, market: number, span: Span): Promise<Record<MarketSum, bigint>> {
   return totalOf(MARKET_HOURS, await marketRows(q, market, span));
@@ -89,19 +111,19 @@ async function marketTotal(q: Queryable, market: number, span: Span): Promise<Re
 const marketRows = (q: Queryable, market: number, { fromMs, toMs }: Span): Promise<SumRow[]> =>
   selectSums(q, MARKET_HOURS, 'market = ? and hour_ms >= ? and hour_ms < ?', [market, fromMs, toMs]);
 
-/** What a taker swapped in each market where it did, by market. */
+/** A taker's sums in each market where it swapped, by market. */
 export async function takerActivity(
   q: Queryable,
   taker: Address,
   { fromMs, toMs }: Span,
 ): Promise<{ market: number; total: Record<TakerSum, bigint> }[]> {
   const rows = await selectSums(q, TAKER_DAYS, 'taker = ? and day_ms >= ? and day_ms < ?', [taker, fromMs, toMs]);
-  const markets = [...new Set(rows.map(({ key }) => key[1] as number))];
+  const markets = [...new Set(rows.map((row) => marketOf(TAKER_DAYS, row)))];
   return markets.map((market) => ({
     market,
     total: totalOf(
       TAKER_DAYS,
-      rows.filter(({ key }) => key[1] === market),
+      rows.filter((row) => marketOf(TAKER_DAYS, row) === market),
     ),
   }));
 }
@@ -126,17 +148,33 @@ function byPeriod<T extends SumTable>(
   return [...periods].sort(([a], [b]) => a - b).map(([openMs, own]) => ({ openMs, sums: totalOf(table, own) }));
 }
 
-/** Makers of a market by what was filled of their orders in a span, largest first, with their sums. */
-export async function makersOf(
+/**
+ * The `limit` makers of a market of whose orders most was filled in a span, largest first, with their sums, and how many makers had a fill
+ * or an order behind a curve that was hit. Only these makers are read; the database sorts them, comparing volumes to 15 digits.
+ */
+export async function largestMakers(
   q: Queryable,
   market: number,
   { fromMs, toMs }: Span,
-): Promise<{ maker: Address; total: Record<MakerSum, bigint> }[]> {
-  const rows = await selectSums(q, MAKER_HOURS, 'market = ? and hour_ms >= ? and hour_ms < ?', [market, fromMs, toMs]);
-  const own = Map.groupBy(rows, ({ key }) => key[0] as Address);
-  const makers = [...own].map(([maker, its]) => ({ maker, total: totalOf(MAKER_HOURS, its) }));
-  const filled = ({ total }: (typeof makers)[number]): bigint => total.bought_base + total.sold_base;
-  return makers.sort((a, b) => (filled(a) < filled(b) ? 1 : filled(a) > filled(b) ? -1 : a.maker < b.maker ? -1 : 1));
+  limit: number,
+): Promise<{ count: number; makers: { maker: Address; total: Record<MakerSum, bigint> }[] }> {
+  const within = 'market = ? and hour_ms >= ? and hour_ms < ?';
+  const filled = 'sum(cast(bought_base as double precision) + cast(sold_base as double precision))';
+  const named = await sendForRows<{ maker: Address; count: number }>(
+    q,
+    `select maker, count(*) over () as count from ${MAKER_HOURS.name} where ${within} group by maker order by ${filled} desc, maker limit ?`,
+    [market, fromMs, toMs, checkLimit(limit)],
+  );
+  const [first] = named;
+  if (first === undefined) return { count: 0, makers: [] };
+  const names = named.map(({ maker }) => maker);
+  const any = names.map(() => '?').join(', ');
+  const rows = await selectSums(q, MAKER_HOURS, `${within} and maker in (${any})`, [market, fromMs, toMs, ...names]);
+  const own = Map.groupBy(rows, ({ key }) => key[0]);
+  const makers = names.map((maker) => ({ maker, total: totalOf(MAKER_HOURS, own.get(maker) ?? []) }));
+  const filledOf = ({ total }: (typeof makers)[number]): bigint => total.bought_base + total.sold_base;
+  makers.sort((a, b) => (filledOf(a) < filledOf(b) ? 1 : filledOf(a) > filledOf(b) ? -1 : a.maker < b.maker ? -1 : 1));
+  return { count: first.count, makers };
 }
 
 /** Quote units that were traded on one day in UTC: made and taken by an account, and in all. */

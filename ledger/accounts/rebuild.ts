@@ -1,4 +1,4 @@
-/** Sums of accounts made anew from fills, posts and books. */
+/** Rebuilds the sums of accounts from fills, posts and books. */
 import type { Knex } from 'knex';
 import { HORIZONS_SEC } from '../../core/market-data/markouts.js';
 import type { Market } from '../../core/types.js';
@@ -11,10 +11,10 @@ import { fillsOfGenerations } from './fill-rows.js';
 import { rebuildMiddles } from './middles.js';
 import { rememberMiddles, storeActivity } from './projection.js';
 import { rebuildGas } from '../transactions/costs.js';
-import type { Sums } from './sums.js';
+import { openOf, type Sums } from './sums.js';
 import { MAKER_HOURS, MARKET_HOURS, TAKER_DAYS } from './tables.js';
 
-/** Derives the sums of a market up to the newest block, a page of fills at a time: each yield has the rows that no later fill adds to. */
+/** Derives the sums of a market up to the newest block, a page of fills at a time; each yield has the rows that no later fill changes. */
 export async function* deriveActivity(q: Queryable, market: Market): AsyncGenerator<Activity> {
   const headMs = (await lastGeneration(q))?.blockTimestampMs ?? 0;
   const open = createActivity();
@@ -41,7 +41,7 @@ function doneBefore(open: Activity, timeMs: number): Activity {
     const from: Sums = open[name];
     const to: Sums = done[name];
     for (const [key, row] of from.rows) {
-      if ((row.key.at(-1) as number) + from.table.periodMs > timeMs) continue;
+      if (openOf(row) + from.table.periodMs > timeMs) continue;
       to.rows.set(key, row);
       from.rows.delete(key);
     }
@@ -49,7 +49,10 @@ function doneBefore(open: Activity, timeMs: number): Activity {
   return done;
 }
 
-/** Replaces the middles of posts and all sums by what fills, posts and books say, inside a transaction that may write to the ledger log. */
+/**
+ * Replaces the middles of posts and all sums by values derived from fills, posts and books, inside a transaction that may write to the
+ * ledger log.
+ */
 export async function rebuildActivity(tx: Knex.Transaction): Promise<void> {
   const markets = await readMarkets(tx);
   await rebuildMiddles(tx, markets);

@@ -1,4 +1,4 @@
-/** Rows of sums: to be added up in memory, and to what is stored. */
+/** Sums by key: added up in memory, then added to the stored rows. */
 import type { Knex } from 'knex';
 import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
 import { sendChange, sendForRows, type Binding } from '../db/dialects.js';
@@ -23,7 +23,19 @@ export const createSums = <T extends SumTable>(table: T): Sums<T> => ({ table, r
 
 const nameOf = (key: Key): string => key.join(':');
 
-/** Adds to the row of a key, or takes away from it. */
+/** The market of a row. Throws TypeError when its key has none. */
+export const marketOf = (table: SumTable, row: Pick<SumRow, 'key'>): number => wholeAt(row, table.text.length);
+
+/** When the period of a row began. Throws TypeError when its key does not say. */
+export const openOf = (row: Pick<SumRow, 'key'>): number => wholeAt(row, row.key.length - 1);
+
+function wholeAt({ key }: Pick<SumRow, 'key'>, place: number): number {
+  const whole = key[place];
+  if (typeof whole !== 'number') throw new TypeError(`${nameOf(key)} has no number at ${place}`);
+  return whole;
+}
+
+/** Adds to the row of a key, or subtracts with a sign of -1. */
 export function addTo<T extends SumTable>(
   { table, rows }: Sums<T>,
   key: Key,
@@ -72,7 +84,7 @@ function fromStored(table: SumTable, row: Record<string, string | number>): SumR
   };
 }
 
-/** Adds sums to what is stored. A row of nothing but zeros is no row. */
+/** Adds sums to the stored rows. A row that becomes all zeros is deleted. */
 export async function storeSums(tx: Knex.Transaction, { table, rows }: Sums): Promise<void> {
   if (rows.size === 0) return;
   const stored = await readSumsAt(
@@ -108,7 +120,7 @@ function toStored(table: SumTable, { key, sums }: SumRow): Record<string, Bindin
   return row;
 }
 
-/** Several rows as one, by the names of their sums. */
+/** The sum of several rows, by column name. */
 export function totalOf<T extends SumTable>(table: T, rows: readonly Pick<SumRow, 'sums'>[]): Record<SumOf<T>, bigint> {
   const sums = table.sums.map((column, i) => [column, rows.reduce((sum, row) => sum + row.sums[i]!, 0n)]);
   return Object.fromEntries(sums) as Record<SumOf<T>, bigint>;

@@ -17,8 +17,8 @@ const BOOKS = ['curves', 'offered_ask', 'offered_bid'] as const;
 const FEES = ['fee_base', 'fee_quote', 'input_base', 'input_quote'] as const;
 
 /**
- * Of a maker: its fills and what it bought and sold in them, what it earned by closing, in how many curves that were hit it had orders, and of how
- * much base; per horizon its markout, and the quote amount of the parts with and without a middle.
+ * Sums of a maker: its fills, what it bought and sold in them, its profit from closing, the number of curves that were hit while it had
+ * orders in them and the base amount of those orders; per horizon its markout, and the quote amount of the parts with and without a middle.
  */
 export const MAKER_HOURS = {
   name: 'maker_hours',
@@ -35,7 +35,10 @@ export const MAKER_HOURS = {
   periodMs: HOUR_MS,
 } as const satisfies SumTable;
 
-/** Of whoever a swap was for: what it bought and sold, its fees, and what it paid beyond the middle of the curve, with the quote amount of fills that had one. */
+/**
+ * Sums of a taker: what it bought and sold, its fees, and what it paid beyond the middle of the curve, with the quote amount of fills that
+ * had a middle.
+ */
 export const TAKER_DAYS = {
   name: 'taker_days',
   text: ['taker'],
@@ -44,7 +47,9 @@ export const TAKER_DAYS = {
   periodMs: DAY_MS,
 } as const satisfies SumTable;
 
-/** Of a market: its fills, of what the makers bought and sold, what they brought the operator, fees, and the books of the curves that were hit. */
+/**
+ * Sums of a market: its fills, what makers bought and sold in them, the operator's gain, fees, and the books of the curves that were hit.
+ */
 export const MARKET_HOURS = {
   name: 'market_hours',
   text: [],
@@ -53,7 +58,7 @@ export const MARKET_HOURS = {
   periodMs: HOUR_MS,
 } as const satisfies SumTable;
 
-/** Of who sent transactions: what they cost, by the market that they were for, or by none. */
+/** What transactions cost, by the role that sent them and the market that they were for, or none. */
 export const GAS_DAYS = {
   name: 'gas_days',
   text: ['role'],
@@ -68,6 +73,6 @@ export type MakerSum = SumOf<typeof MAKER_HOURS>;
 export type TakerSum = SumOf<typeof TAKER_DAYS>;
 export type MarketSum = SumOf<typeof MARKET_HOURS>;
 
-/** When the period of a table began that a time lies in. */
+/** Beginning of the table's period that contains a time. */
 export const periodOf = ({ periodMs }: Pick<SumTable, 'periodMs'>, timeMs: number): number =>
   Math.floor(timeMs / periodMs) * periodMs;

@@ -14,7 +14,7 @@ export async function readBalances(q: Queryable, filter: { account?: Account } =
   return (await query.select()).map(fromRow);
 }
 
-/** Sum of all balances per token, the vault's mirror excluded: exactly what the custodian holds. */
+/** Sum of all balances per token without the vault's mirror account: exactly what the custodian holds. */
 export async function sumBalances(q: Queryable): Promise<Map<Address, bigint>> {
   const sums = new Map<Address, bigint>();
   for (const { account, token, balanceUnits } of await readBalances(q)) {
@@ -23,7 +23,7 @@ export async function sumBalances(q: Queryable): Promise<Map<Address, bigint>> {
   return sums;
 }
 
-/** Rows of these accounts, in no fixed order, however many other accounts there are. */
+/** Rows of these accounts, in no fixed order; reads no other rows. */
 export async function readBalancesOf(q: Queryable, accounts: readonly Account[]): Promise<BalanceRow[]> {
   const found: BalanceRow[] = [];
   for (const part of chunks(accounts)) {
@@ -67,9 +67,9 @@ export async function loadTouched(q: Queryable, write: GenerationWrite): Promise
 export type StartBalances = Map<string, bigint>;
 
 /**
- * Applies a generation to its touched rows, in place. Returns the makers' base balances before each of their parts, after all
- * entries that stand before the fill's. Throws LedgerInvariantError `negative_balance` or `negative_reservation`; only the
- * operator, the vault's mirror and what nobody owns may be below zero.
+ * Applies a generation to its touched rows, in place. Returns the makers' base balances before each of their parts, after all entries that
+ * stand before the fill's. Throws LedgerInvariantError `negative_balance` or `negative_reservation`; only the operator, the vault's mirror
+ * account and the suspense account may be below zero.
  */
 export function applyToBalances(
   touched: Balances,
@@ -128,7 +128,7 @@ export async function loadBalances(q: Queryable): Promise<Balances> {
   return new Map((await readBalances(q)).map((row) => [accountKey(row), row]));
 }
 
-/** Writes touched rows back, but those that a comparison alone touched. */
+/** Writes the touched rows back, except those that were only read for comparison. */
 export async function storeBalances(tx: Knex.Transaction, touched: Balances, write: GenerationWrite): Promise<void> {
   const changed = new Set([...write.entries, ...write.reservations, ...write.netCapital].map(accountKey));
   const rows = [...touched.values()].filter((row) => changed.has(accountKey(row)));
@@ -152,7 +152,7 @@ export async function storeRows(
   await upsertAll(tx, 'balances', ['account', 'token'], rows);
 }
 
-/** Keeps the changes of the counters that entries do not explain, one row per account and token. */
+/** Stores the changes of counters that entries do not contain, one row per account and token. */
 export async function insertChanges(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
   const changes = new Map<string, { account: Account; token: Address; reserved: bigint; netCapital: bigint }>();
   const of = (at: { account: Account; token: Address }) => {

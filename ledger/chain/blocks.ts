@@ -1,4 +1,4 @@
-/** Scanned blocks as the ledger log has them: those that the chain had when they were scanned, without gaps. */
+/** Blocks of the ledger log: as the chain had them when they were scanned, without gaps. */
 import { firstRow, readRows } from '../db/rows.js';
 import type { Stored } from '../db/tables.js';
 import type { Queryable, ScannedBlock } from '../types.js';

@@ -1,13 +1,12 @@
 /**
- * The ledger log is a line of generations, some of which are reversals: generation r with `keptGeneration` k takes back everything that
- * was live after k. So the log is a tree, and the state after a generation is the sum of the generations that are live there. All
- * functions are pure.
+ * The ledger log is a line of generations, some of which are reversals: generation r with `keptGeneration` k reverses every live generation
+ * above k. So the log is a tree, and the state after a generation is the sum of the generations that are live then. All functions are pure.
  */
 
 export interface Reversal {
   /** The reversal's own number; as a generation it is empty. */
   generation: number;
-  /** Newest generation that it leaves as it is, 0 for none. */
+  /** Newest generation that it does not reverse, 0 for none. */
   keptGeneration: number;
 }
 
@@ -31,17 +30,20 @@ export function liveRanges(reversals: readonly Reversal[], upTo: number): Genera
   return ranges;
 }
 
-/** The parts of ranges above `after`. */
+/** The ranges, without generations up to `after`. */
 export function rangesAfter(ranges: readonly GenerationRange[], after: number): GenerationRange[] {
   return ranges.filter(({ to }) => to > after).map(({ from, to }) => ({ from: Math.max(from, after + 1), to }));
 }
 
-/** Whether one of the reversals took a generation back. */
+/** Whether one of the reversals reversed the generation. */
 export function isTakenBack(reversals: readonly Reversal[], generation: number): boolean {
   return reversals.some((one) => one.keptGeneration < generation && generation < one.generation);
 }
 
-/** Whether what was live after `from` is still live after `to`, so that a projection can be moved forward from one to the other. */
+/**
+ * Whether every generation that was live after `from` is still live after `to`, so that a projection can be moved forward from one to the
+ * other.
+ */
 export function continues(reversals: readonly Reversal[], from: number, to: number): boolean {
   return liveRanges(reversals, to).some((range) => range.from <= from && from <= range.to) || from === 0;
 }

@@ -3,10 +3,18 @@ import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../../core/claim-state.js';
 import type { Address } from '../../core/types.js';
+import { count } from '../db/aggregates.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from '../db/columns.js';
 import { placeholders, sendForRows, allOrFirstError } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
-import type { ClaimRow, CustodyEvent, GenerationWrite, Queryable } from '../types.js';
+import {
+  isAddress,
+  type ClaimRow,
+  type CustodyEvent,
+  type GenerationWrite,
+  type LedgerEntry,
+  type Queryable,
+} from '../types.js';
 import type { Stored } from '../db/tables.js';
 
 /** One maker's claim in one token, as events and rows name it. */
@@ -69,7 +77,7 @@ export async function readClaim(q: Queryable, { maker, token }: ClaimKey): Promi
   return row === undefined ? { maker, token, ...NO_CLAIM } : fromRow(row);
 }
 
-/** Claims of these makers, by maker and token; those that were never touched are missing. */
+/** Claims of these makers, by maker and token; claims that no event ever changed are missing. */
 export async function readClaimsOf(q: Queryable, makers: readonly Address[]): Promise<ClaimRow[]> {
   const claims: ClaimRow[] = [];
   for (const part of chunks([...new Set(makers)].sort())) {
@@ -79,7 +87,7 @@ export async function readClaimsOf(q: Queryable, makers: readonly Address[]): Pr
   return claims;
 }
 
-/** A maker's claim above the balance that should pay for it, null when there is none. The operator's own row is left out: it may owe. */
+/** A maker's claim that exceeds its balance, null when there is none. The operator's own row is not checked, because it may be negative. */
 export async function readUnbackedClaim(
   q: Queryable,
   operator: Address | null,
@@ -109,9 +117,11 @@ export interface PendingClaim extends ClaimRow {
 }
 
 /**
- * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those
- * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former. `of`
- * leaves all makers but these out, `except` these tokens, `unsettledSinceMs` the claims of which a settlement was prepared since then and has landed.
+ * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those with a
+ * ledger balance (`funded`), or those without. The two are separate queries, so that unfunded ones, however many, never crowd out a funded
+ * one. `of` keeps only these makers; `except` skips these tokens; `unsettledSinceMs` skips claims with a settlement that was prepared since
+ * then and has landed.
+ * `only` keeps claims of zero, those above zero, or those with a waiting request that was paid for (see `countPaidRequests`).
  */
 export async function readPendingClaims(
   q: Queryable,
@@ -121,9 +131,10 @@ export async function readPendingClaims(
     of?: readonly Address[];
     except?: readonly Address[];
     unsettledSinceMs?: number;
+    only?: 'nothing' | 'standing' | 'paid';
   },
 ): Promise<PendingClaim[]> {
-  const { funded, limit, of, except = [], unsettledSinceMs } = options;
+  const { funded, limit, of, except = [], unsettledSinceMs, only } = options;
   const query = q('claims as claim')
     .leftJoin('balances as row', (on) => {
       on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
@@ -131,7 +142,7 @@ export async function readPendingClaims(
     .whereNotNull('claim.pending_since_block')
     .orderBy(['claim.pending_since_block', 'claim.maker', 'claim.token'])
     .limit(checkLimit(limit))
-    .select('claim.*', 'row.balance_units');
+    .select<(Stored<'claims'> & { balance_units: string | null })[]>('claim.*', 'row.balance_units');
   if (of !== undefined) void query.whereIn('claim.maker', of);
   if (except.length > 0) void query.whereNotIn('claim.token', except);
   if (unsettledSinceMs !== undefined) {
@@ -144,22 +155,62 @@ export async function readPendingClaims(
       .select('one.settlement_no');
     void query.whereNotExists(landed);
   }
-  // Equality only: on SQLite amounts are text, which has no order of numbers.
+  if (only === 'nothing') void query.where('claim.claim_units', '0');
+  if (only === 'standing') void query.whereNot('claim.claim_units', '0');
+  if (only === 'paid') void query.whereRaw(`(${PAID_REQUESTS}) > 0`);
+  // Compares for equality only: on SQLite amounts are text, which does not sort like numbers.
   if (funded) void query.whereNot('row.balance_units', '0');
   else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));
-  const rows = (await query) as (Stored<'claims'> & { balance_units: string | null })[];
+  const rows = await query;
   return rows.map((row) => ({
     ...fromRow(row),
     balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
   }));
 }
 
+/**
+ * How many of the requests that wait for a settlement were paid for with a transaction, by `maker:token`: transactions with at least one of
+ * them whose first event of custody is of this claim. One that names many claims counts for the first alone, since each further one costs next to nothing.
+ * The newest requests of each claim are looked at, `COUNTED_REQUESTS` of them, so that a maker who requests often in one transaction makes nobody count them all;
+ * what that leaves out are requests of its own.
+ */
+export async function countPaidRequests(
+  q: Queryable,
+  claims: readonly Pick<ClaimRow, 'maker' | 'token' | 'pendingSinceBlock'>[],
+): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  const makers = [...new Set(claims.filter((one) => one.pendingSinceBlock !== null).map(({ maker }) => maker))];
+  for (const part of chunks(makers.sort())) {
+    const rows = await q('claims as claim')
+      .whereIn('claim.maker', part)
+      .whereNotNull('claim.pending_since_block')
+      .select<{ maker: Address; token: Address; paid: number }[]>(
+        'claim.maker',
+        'claim.token',
+        q.raw(`(${PAID_REQUESTS}) as paid`),
+      );
+    for (const { maker, token, paid } of rows) if (paid > 0) counts.set(`${maker}:${token}`, paid);
+  }
+  return counts;
+}
+
+/** More requests than pay for any settlement. */
+const COUNTED_REQUESTS = 16;
+
+/** Of a row of `claims as claim`: two looks at an index for each request that is counted. */
+const PAID_REQUESTS = `select count(distinct newest.tx_hash) from (
+    select asked.tx_hash from custody_events as asked
+    where asked.maker = claim.maker and asked.token = claim.token and asked.kind = 'requested'
+      and asked.block_number >= claim.pending_since_block
+    order by asked.block_number desc, asked.log_index desc limit ${COUNTED_REQUESTS}
+  ) as newest
+  join custody_events as one on one.tx_hash = newest.tx_hash
+    and one.log_index = (select min(log_index) from custody_events as any_one where any_one.tx_hash = newest.tx_hash)
+  where one.maker = claim.maker and one.token = claim.token`;
+
 /** How many withdrawals wait for a settlement. */
 export async function countPendingClaims(q: Queryable): Promise<number> {
-  const row = (await q('claims').whereNotNull('pending_since_block').count({ count: '*' }).first()) as {
-    count: number;
-  };
-  return row.count;
+  return count(q('claims').whereNotNull('pending_since_block'));
 }
 
 /** Requests of a maker in a token that were mined after `afterBlock`. */
@@ -208,6 +259,12 @@ export interface TakerFee {
   accruedUnits: bigint;
 }
 
+/** Whom a fee was credited to. Throws RangeError for an account that is no address. */
+export function takerOf({ account }: Pick<LedgerEntry, 'account'>): Address {
+  if (!isAddress(account)) throw new RangeError(`a fee is credited to ${account}`);
+  return account;
+}
+
 /** Adds the taker fees of a generation, inside a transaction of the ledger log's writer. */
 export async function insertTakerFees(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
   const fees = entries.filter(({ kind }) => kind === 'takerFee');
@@ -220,9 +277,9 @@ export async function insertTakerFees(tx: Knex.Transaction, { generation, entrie
   }
   const credited = groupBy(fees, ({ account, token }) => `${account}:${token}`);
   const rows = [...credited].map(([key, credits]): Stored<'taker_fees'> => {
-    const { account, token } = credits[0]!;
+    const { token } = credits[0]!;
     const units = credits.reduce((sum, { amountUnits }) => sum + amountUnits, accrued.get(key) ?? 0n);
-    return { taker: account as Address, token, accrued_units: toColumn(units), generation };
+    return { taker: takerOf(credits[0]!), token, accrued_units: toColumn(units), generation };
   });
   await upsertAll(tx, 'taker_fees', ['taker', 'token'], rows);
 }

@@ -1,42 +1,51 @@
 /** Rows of fills, legs and order fills. */
 import type { Knex } from 'knex';
-import type { ChainFill, Decomposition, Leg, Market } from '../../core/types.js';
+import { quoteUnitsFloor } from '../../core/market.js';
+import type { Address, ChainFill, Leg, Market } from '../../core/types.js';
 import type { StartBalances } from './balances.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { allOrFirstError, sendForRows } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
+import { LedgerInvariantError } from '../errors.js';
 import { fillRef } from './invariants.js';
 import type { PartDetails } from '../market-data/projection.js';
-import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
+import type { AttributedFill, AttributedPart, GenerationWrite, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** What is known of the parts of fills beside the fills themselves. */
+/** Data about the parts of fills that the fills do not contain. */
 interface KnownOfParts {
   /** Base balances before each part. */
   starts: StartBalances;
   details: ReadonlyMap<AttributedPart, PartDetails>;
+  /** Refs of the fills that are stored without their legs and postings, which are booked for this operator. */
+  compact: ReadonlySet<string>;
+  operator: Address;
 }
 
-/** Stores the fills of a generation with their legs and parts. */
+/** Stores the fills of a generation with their parts, and with the legs of those that are not compact. */
 export async function insertFills(
   tx: Knex.Transaction,
-  generation: number,
-  fills: readonly AttributedFill[],
+  { generation, fills }: Pick<GenerationWrite, 'generation' | 'fills'>,
   markets: readonly Market[],
   known: KnownOfParts,
 ): Promise<void> {
-  const rows = fills.map((one) => toFillRow(one, generation));
-  const parts = fills.flatMap((one) =>
-    toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), known),
-  );
+  const named = fills.map((one) => ({ one, ref: fillRef(markets[one.fill.market]!, one.fill.fillSeq) }));
+  const isCompact = ({ ref }: { ref: string }): boolean => known.compact.has(ref);
+  const rows = named.map((of) => toFillRow(of.one, generation, isCompact(of) ? known.operator : null));
+  const legs = named.filter((of) => !isCompact(of)).flatMap(({ one }) => toLegRows(one));
+  const parts = named.flatMap(({ one, ref }) => toPartRows(one, generation, ref, known));
   await allOrFirstError([
     insertAll(tx, 'fills', rows),
-    insertAll(tx, 'fill_legs', fills.flatMap(toLegRows)),
+    insertAll(tx, 'fill_legs', legs),
     insertAll(tx, 'order_fills', parts),
   ]);
 }
 
-function toFillRow({ fill, decomposition }: AttributedFill, generation: number): Stored<'fills'> {
+function toFillRow(
+  { fill, decomposition }: AttributedFill,
+  generation: number,
+  bookedBy: Address | null,
+): Stored<'fills'> {
   return {
     market: fill.market,
     fill_seq: fill.fillSeq,
@@ -59,6 +68,7 @@ function toFillRow({ fill, decomposition }: AttributedFill, generation: number):
     compression_residual_units: toColumn(decomposition.compressionResidualUnits),
     operator_gain_units: toColumn(decomposition.operatorGainUnits),
     missing_base_units: toColumn(decomposition.missingBaseUnits),
+    booked_by: bookedBy,
     generation,
   };
 }
@@ -126,13 +136,16 @@ export function toChainFill(row: Stored<'fills'>): ChainFill {
   };
 }
 
-/** A stored fill with its explanation, exactly as it was committed. */
+/**
+ * A stored fill with its decomposition, exactly as it was committed. Throws LedgerInvariantError `fill_parts` when its parts belong to no
+ * leg.
+ */
 export async function readAttributedFill(q: Queryable, row: Stored<'fills'>): Promise<AttributedFill> {
   const [fill] = await readAttributedFills(q, row.market, [row]);
   return fill!;
 }
 
-/** Stored fills of one market that follow each other, with their explanations, exactly as they were committed. */
+/** Consecutive stored fills of one market, with their decompositions, exactly as they were committed. */
 export async function readAttributedFills(
   q: Queryable,
   market: number,
@@ -142,56 +155,95 @@ export async function readAttributedFills(
   if (first === undefined || last === undefined) return [];
   const where = 'where market = ? and fill_seq >= ? and fill_seq <= ? order by fill_seq';
   const span = [market, first.fill_seq, last.fill_seq];
-  const legs = await sendForRows<Stored<'fill_legs'>>(q, `select * from fill_legs ${where}, leg_no`, span);
   const parts = await sendForRows<Stored<'order_fills'>>(q, `select * from order_fills ${where}, part_no`, span);
-  const legsOf = groupBy(legs, (leg) => leg.fill_seq);
   const partsOf = groupBy(parts, (part) => part.fill_seq);
-  return rows.map((row) => explained(row, legsOf.get(row.fill_seq) ?? [], partsOf.get(row.fill_seq) ?? []));
+  const stored = rows.some((row) => row.booked_by === null)
+    ? await sendForRows<Stored<'fill_legs'>>(q, `select * from fill_legs ${where}, leg_no`, span)
+    : [];
+  const legsOf = groupBy(stored, (leg) => leg.fill_seq);
+  const grid = rows.some((row) => row.booked_by !== null) ? await readGrid(q, market) : null;
+  return rows.map((row) => {
+    const own = partsOf.get(row.fill_seq) ?? [];
+    const legs =
+      row.booked_by === null || grid === null
+        ? (legsOf.get(row.fill_seq) ?? []).map((leg) => toLeg(leg, own))
+        : impliedLegs(grid, own);
+    return explained(row, legs, own);
+  });
+}
+
+type Grid = Pick<Market, 'lotUnits' | 'tickLotUnits'>;
+
+/** The grid of a market, as far as legs need it. */
+async function readGrid(q: Queryable, market: number): Promise<Grid> {
+  const sql = 'select lot_units, tick_lot_units from markets where market = ?';
+  const [row] = await sendForRows<Pick<Stored<'markets'>, 'lot_units' | 'tick_lot_units'>>(q, sql, [market]);
+  if (row === undefined) throw new RangeError(`market ${market} is not listed`);
+  return { lotUnits: fromColumn(row.lot_units), tickLotUnits: fromColumn(row.tick_lot_units) };
+}
+
+/**
+ * The legs that parts add up to: one per maker and price, in whole units. Throws LedgerInvariantError `fill_parts` for parts that belong to
+ * no leg.
+ */
+function impliedLegs(grid: Grid, parts: readonly Stored<'order_fills'>[]): Leg[] {
+  return [...groupBy(parts, (part) => part.leg_no)].map(([legNo, own], i): Leg => {
+    const { fill_seq: fillSeq, maker, price_ticks } = own[0]!;
+    if (legNo !== i) noLeg(fillSeq, legNo);
+    if (own.some((part) => part.maker !== maker || part.price_ticks !== price_ticks)) noLeg(fillSeq, legNo);
+    const orders = own.map((part) => ({ oid: part.oid, baseUnits: fromColumn(part.base_units) }));
+    const baseUnits = orders.reduce((sum, order) => sum + order.baseUnits, 0n);
+    const priceTicks = fromColumn(price_ticks);
+    return { maker, priceTicks, baseUnits, quoteUnits: quoteUnitsFloor(grid, priceTicks, baseUnits), orders };
+  });
+}
+
+function noLeg(fillSeq: number, legNo: number): never {
+  throw new LedgerInvariantError(
+    'fill_parts',
+    `the parts of fill ${fillSeq} that name leg ${legNo} are of no such leg`,
+  );
+}
+
+function toLeg(leg: Stored<'fill_legs'>, parts: readonly Stored<'order_fills'>[]): Leg {
+  return {
+    maker: leg.maker,
+    priceTicks: fromColumn(leg.price_ticks),
+    baseUnits: fromColumn(leg.base_units),
+    quoteUnits: fromColumn(leg.quote_units),
+    orders: parts
+      .filter((part) => part.leg_no === leg.leg_no)
+      .map((part) => ({ oid: part.oid, baseUnits: fromColumn(part.base_units) })),
+  };
 }
 
 function explained(
   row: Stored<'fills'>,
-  legs: readonly Stored<'fill_legs'>[],
+  legs: readonly Leg[],
   parts: readonly Stored<'order_fills'>[],
 ): AttributedFill {
   return {
     fill: toChainFill(row),
-    decomposition: toDecomposition(row, legs, parts),
+    decomposition: {
+      legs: [...legs],
+      residualUnits: fromColumn(row.residual_units),
+      roundingUnits: fromColumn(row.rounding_units),
+      compressionResidualUnits: fromColumn(row.compression_residual_units),
+      operatorGainUnits: fromColumn(row.operator_gain_units),
+      missingBaseUnits: fromColumn(row.missing_base_units),
+    },
     orderFills: parts.map((part) => {
-      const leg = legs[part.leg_no]!;
+      const leg = legs[part.leg_no] ?? noLeg(row.fill_seq, part.leg_no);
       return {
         oid: part.oid,
         maker: leg.maker,
         market: row.market,
         side: row.side,
-        priceTicks: fromColumn(leg.price_ticks),
+        priceTicks: leg.priceTicks,
         baseUnits: fromColumn(part.base_units),
         tid: part.tid,
         cloid: part.cloid,
       };
     }),
-  };
-}
-
-function toDecomposition(
-  row: Stored<'fills'>,
-  legs: readonly Stored<'fill_legs'>[],
-  parts: readonly Stored<'order_fills'>[],
-): Decomposition {
-  return {
-    legs: legs.map((leg): Leg => ({
-      maker: leg.maker,
-      priceTicks: fromColumn(leg.price_ticks),
-      baseUnits: fromColumn(leg.base_units),
-      quoteUnits: fromColumn(leg.quote_units),
-      orders: parts
-        .filter((part) => part.leg_no === leg.leg_no)
-        .map((part) => ({ oid: part.oid, baseUnits: fromColumn(part.base_units) })),
-    })),
-    residualUnits: fromColumn(row.residual_units),
-    roundingUnits: fromColumn(row.rounding_units),
-    compressionResidualUnits: fromColumn(row.compression_residual_units),
-    operatorGainUnits: fromColumn(row.operator_gain_units),
-    missingBaseUnits: fromColumn(row.missing_base_units),
   };
 }

@@ -1,4 +1,4 @@
-/** Rows of `generations`: one per committed scan of the chain. Every other row of the ledger log names the one that it belongs to. */
+/** Rows of `generations`: one per committed scan of the chain. Every other row of the ledger log names its generation. */
 import { sendForRows } from '../db/dialects.js';
 import type { GenerationRow, Queryable } from '../types.js';
 import type { Knex } from 'knex';
@@ -33,8 +33,8 @@ function toGeneration(row: Stored<'generations'> | undefined): GenerationRow | n
 }
 
 /**
- * `scan_times` has one row: when the chain was last scanned with success. A scan that finds no new block adds no generation, so that
- * this row alone says that the watcher is alive.
+ * `scan_times` has one row: when the chain was last scanned with success. A scan that finds no new block adds no generation, so only this
+ * row shows that the watcher is alive.
  */
 const SCAN_TIMES_ID = 1;
 

@@ -161,7 +161,7 @@ export function checkEntries(write: GenerationWrite, markets: readonly Market[],
   checkSuspense(write);
 }
 
-/** The suspense account gets exactly what the items say, and gives what is assigned; nothing else touches it. */
+/** The suspense account receives exactly the amounts of the items and pays exactly what is assigned; no other posting changes it. */
 function checkSuspense({ suspense = [], entries, fills, assignments = [] }: GenerationWrite): void {
   const owed = suspense
     .flatMap(({ ref, token, units, otherToken, otherUnits }) => [
@@ -208,7 +208,10 @@ function checkFillEntries(
   }
 }
 
-/** What is reserved for a withdrawal is what is outstanding, and a claim is part of it. `after` holds the rows after the generation. */
+/**
+ * The reservation for a withdrawal equals its outstanding amount, and the claim is at most that. `after` holds the rows after the
+ * generation.
+ */
 export function checkClaims(write: GenerationWrite, after: ReadonlyMap<string, BalanceRow>): void {
   for (const { maker, token, claimUnits, outstandingUnits } of write.claims) {
     const reservedUnits = after.get(accountKey({ account: maker, token }))?.reservedUnits ?? 0n;
@@ -222,7 +225,7 @@ export function checkClaims(write: GenerationWrite, after: ReadonlyMap<string, B
 }
 
 /**
- * The vault holds what all rows say together, to the unit. Since every ref sums to zero per token, the vault's mirror is that sum with
+ * The vault holds the sum of all balances, to the unit. Since every ref sums to zero per token, the vault's mirror account is that sum with
  * the opposite sign. A shortfall is committed with the halt that names it.
  */
 export function checkHoldings(write: GenerationWrite, after: ReadonlyMap<string, BalanceRow>): void {

@@ -8,6 +8,7 @@ import { insertTakerFees, storeClaims } from './claims.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows, allOrFirstError } from '../db/dialects.js';
 import { LedgerInvariantError, isUniqueViolation } from '../errors.js';
+import { compactFills, insertEntries } from './fill-postings.js';
 import { insertFills } from './fills.js';
 import { groupBy } from '../db/lists.js';
 import { insertHalt } from './halts.js';
@@ -41,8 +42,8 @@ interface LedgerHead extends GenerationRow {
 
 /**
  * Commits one generation inside a transaction of the ledger log's writer: cursor, blocks, events, fills with their legs, postings,
- * balances, snapshots, halt. A generation that is already there, ending at the same block, is left as it is (`replayed`).
- * Throws LedgerInvariantError, with nothing written, when it contradicts itself or the ledger.
+ * balances, snapshots, halt. A generation that is already stored and ends at the same block stays unchanged (`replayed`). Throws
+ * LedgerInvariantError, with nothing written, when the generation contradicts itself or the ledger.
  */
 export async function commitGeneration(
   tx: Knex.Transaction,
@@ -61,26 +62,27 @@ export async function commitGeneration(
   markets.push(...write.listed);
   const progress = checkFills(write.fills, markets, before);
   checkEntries(write, markets, operator);
-  const names = write.entries.map((entry) => entry.ref);
-  const [refs, touched, marketData] = await allOrFirstError([
-    nameRefs(tx, names),
+  const refs = write.entries.map((entry) => entry.ref);
+  const [names, touched, marketData] = await allOrFirstError([
+    nameRefs(tx, refs),
     loadTouched(tx, write),
     marketDataAfter(tx, write.fills),
   ]);
   const starts = applyToBalances(touched, write, markets, operator);
   checkClaims(write, touched);
   checkHoldings(write, touched);
+  const compact = compactFills(write, markets, { names, operator });
   try {
     await allOrFirstError([
       insertTakerFees(tx, write),
       insertScan(tx, write, markets),
       insertMarkets(tx, write.listed, write.generation, write.listings),
       insertTokenFindings(tx, write.generation, write.findings ?? []),
-      insertFills(tx, write.generation, write.fills, markets, { starts, details: marketData.details }),
+      insertFills(tx, write, markets, { starts, details: marketData.details, compact, operator }),
       storeMarketData(tx, write.generation, marketData),
       insertSettledOrders(tx, write.generation, write.settledOrders ?? []),
       insertProgress(tx, write.generation, progress),
-      insertEntries(tx, write, refs),
+      insertEntries(tx, write, { names, compact }),
       insertChanges(tx, write),
       storeBalances(tx, touched, write),
       storeClaims(tx, write.claims, write.generation),
@@ -197,35 +199,16 @@ async function insertProgress(
   await insertAll(tx, 'market_progress', rows);
 }
 
-async function insertEntries(
-  tx: Knex.Transaction,
-  { generation, entries }: GenerationWrite,
-  refs: ReadonlyMap<string, string>,
-): Promise<void> {
-  const lines = new Map<string, number>();
-  const rows = entries.map((entry) => {
-    const line = lines.get(entry.ref) ?? 0;
-    lines.set(entry.ref, line + 1);
-    return {
-      ref: refs.get(entry.ref)!,
-      line,
-      generation,
-      kind: entry.kind,
-      account: entry.account,
-      token: entry.token,
-      amount_units: toColumn(entry.amountUnits),
-    };
-  });
-  await insertAll(tx, 'entries', rows);
-}
-
 /** The newest generation, null before the first. */
 export async function loadLedgerHead(q: Queryable): Promise<LedgerHead | null> {
   const last = await lastGeneration(q);
   return last === null ? null : { ...last, lastScanMs: Math.max(last.scannedMs, await readNotedScan(q)) };
 }
 
-/** Counters of every market that ever had a fill, by index: one look per market, because a market has a row for every generation with a fill. */
+/**
+ * Counters of every market that ever had a fill, by index. One query per market, because a market has a row for every generation with a
+ * fill.
+ */
 export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
   const markets = await sendForRows<{ market: number }>(q, 'select market from markets order by market');
   const found = await allOrFirstError(markets.map(({ market }) => readMarketProgress(q, market)));
@@ -260,7 +243,7 @@ function toProgress(row: Stored<'market_progress'>): MarketProgress {
 
 /**
  * Effects of the generations with `after` < generation <= `upTo` that are live after `upTo`, oldest first, at most `limit` (1..10000) of
- * them, those without a fill included. Within one, order fills go by market and fill_seq. Throws LedgerReversedError when the state
+ * them, including generations without a fill. Within one, order fills are by market and fill_seq. Throws LedgerReversedError when the state
  * after `after` does not lead to the one after `upTo`.
  */
 export async function readGenerationEffects(
@@ -281,7 +264,7 @@ export async function readGenerationEffects(
     .select('generation', 'to_block');
   if (rows.length === 0) return [];
   const span = { from: rows[0]!.generation, to: rows.at(-1)!.generation };
-  // A state that lies on a branch of the past is made of rows that were set aside since.
+  // A state before a later reversal includes rows that the reversal has moved to the orphans.
   const hasOrphans = reversals.some(({ generation }) => generation > upTo);
   const partsOf = groupBy(await readParts(q, span, hasOrphans), (part) => part.generation);
   const progressOf = groupBy(await readProgressOf(q, span, hasOrphans), (one) => one.generation);
@@ -311,7 +294,7 @@ async function readParts(q: Queryable, span: Span, hasOrphans: boolean): Promise
       'part_no',
     );
   if (!hasOrphans) return parts;
-  const orphans = await readOrphanedRows<Stored<'order_fills'>>(q, 'order_fills', span);
+  const orphans = await readOrphanedRows(q, 'order_fills', span);
   return [...parts, ...orphans].sort(
     (a, b) => a.generation - b.generation || a.market - b.market || a.fill_seq - b.fill_seq || a.part_no - b.part_no,
   );
@@ -322,9 +305,7 @@ async function readProgressOf(q: Queryable, span: Span, hasOrphans: boolean): Pr
     .whereBetween('generation', [span.from, span.to])
     .orderBy(['generation', 'market'])
     .select();
-  return hasOrphans
-    ? [...rows, ...(await readOrphanedRows<Stored<'market_progress'>>(q, 'market_progress', span))]
-    : rows;
+  return hasOrphans ? [...rows, ...(await readOrphanedRows(q, 'market_progress', span))] : rows;
 }
 
 function toOrderFill(part: Stored<'order_fills'>): OrderFill {

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Knex } from 'knex';
 import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Market } from '../../core/types.js';
@@ -6,7 +7,7 @@ import { sendForRows } from '../db/dialects.js';
 import type { ListingRead, Queryable, SaidOfToken } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** All markets that were ever listed, by index, with names that are unique, whatever was stored. */
+/** All markets that were ever listed, by index, with unique names, whatever symbols are stored. */
 export async function readMarkets(q: Queryable): Promise<Market[]> {
   const rows = await sendForRows<Stored<'markets'>>(q, 'select * from markets order by market');
   const stored = rows.map((row): Market => ({
@@ -56,12 +57,17 @@ export async function insertMarkets(
   await insertAll(tx, 'markets', rows);
 }
 
-/** What one token said when its first market was listed, and at which block; nulls where that was not kept. */
+/** A token's metadata when its first market was listed, and the block of that reading; nulls where it was not stored. */
 export interface TokenListing {
   token: Address;
   said: SaidOfToken | null;
   readBlock: number | null;
 }
+
+const saidSchema = z.object({ symbol: z.string(), decimals: z.number().nullable() });
+
+/** What a token said, as it was stored. Throws SyntaxError or ZodError on anything else. */
+export const readSaid = (text: string): SaidOfToken => saidSchema.parse(JSON.parse(text));
 
 /** Every token that a market trades, in the order of listing. */
 export async function readTokenListings(q: Queryable): Promise<TokenListing[]> {
@@ -75,7 +81,7 @@ export async function readTokenListings(q: Queryable): Promise<TokenListing[]> {
       if (tokens.has(token)) continue;
       tokens.set(token, {
         token: token,
-        said: said === null ? null : (JSON.parse(said) as SaidOfToken),
+        said: said === null ? null : readSaid(said),
         readBlock: row.read_block,
       });
     }

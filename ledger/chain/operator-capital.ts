@@ -1,4 +1,4 @@
-/** Where the net_capital counters begin. */
+/** The block at which the net_capital counters begin. */
 import type { Knex } from 'knex';
 import { loadBalances, storeRows, readBalances } from './balances.js';
 import { insertAll, toColumn } from '../db/columns.js';
@@ -19,8 +19,8 @@ export async function readCapitalOrigin(q: Queryable): Promise<number | null> {
 }
 
 /**
- * Lets the counters start again at the next block, inside a transaction of the ledger log's writer: an empty generation after which
- * all of them are zero. Returns the origin.
+ * Restarts the counters at the next block, inside a transaction of the ledger log's writer, by an empty generation after which all of them
+ * are zero. Returns that block.
  */
 export async function restartCapital(
   tx: Knex.Transaction,

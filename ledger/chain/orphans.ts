@@ -1,4 +1,4 @@
-/** What the chain has lost, for those who were told of it. */
+/** Fills, events and signed orders that the chain has lost, so that makers and owners who were notified of them can be told. */
 import type { Address, Hex, Side } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
 import { groupBy } from '../db/lists.js';
@@ -6,7 +6,7 @@ import { readOrphanedRows, readReversals } from './reversals.js';
 import type { CustodyKind, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** A fill, and what each maker was told of it. */
+/** A lost fill, and the notifications that makers got of it. */
 export interface OrphanedFill {
   market: number;
   fillSeq: number;
@@ -30,9 +30,9 @@ interface OrphanedEvent {
   txHash: Hex;
 }
 
-/** A signed order whose owner may have been told that it was filled. It is executed again while it is valid. */
+/** A signed order whose owner may have been notified of its fill. The executor sends it again while it is valid. */
 interface OrphanedOrder {
-  /** Null for an order that no swap API of this database took. */
+  /** Null for an order that no swap API with this database accepted. */
   orderId: string | null;
   owner: Address;
   tokenIn: Address;
@@ -49,7 +49,7 @@ export interface Orphans {
   custody: OrphanedEvent[];
 }
 
-/** What the ledger holds of the blocks after `block`: what is lost if the chain has no longer got them. */
+/** What the ledger has from blocks after `block`: what is lost if the chain no longer has them. */
 export async function listOrphans(q: Queryable, block: number): Promise<Orphans> {
   const fills = await q('fills').where('block_number', '>', block).select();
   const parts = await q('order_fills as part')
@@ -63,24 +63,24 @@ export async function listOrphans(q: Queryable, block: number): Promise<Orphans>
   return { ...toOrphans(fills, parts, events), orders: await toOrders(q, orders) };
 }
 
-/** What a reversal set aside because its block was lost, not because it was read anew. */
+/** The orphans of a reversal whose blocks were lost, without those of blocks that were only read again. */
 export async function readOrphans(q: Queryable, reversal: number): Promise<Orphans> {
   const row = (await readReversals(q)).find(({ generation }) => generation === reversal);
   if (row === undefined) return { fills: [], orders: [], custody: [] };
   const span = { from: row.keptGeneration + 1, to: row.generation };
   const lost = (one: { block_number: number }): boolean => one.block_number > row.toBlock - row.depth;
-  const orders = (await readOrphanedRows<Stored<'settled_orders'>>(q, 'settled_orders', span, reversal)).filter(lost);
+  const orders = (await readOrphanedRows(q, 'settled_orders', span, reversal)).filter(lost);
   return {
     ...toOrphans(
-      (await readOrphanedRows<Stored<'fills'>>(q, 'fills', span, reversal)).filter(lost),
-      await readOrphanedRows<Stored<'order_fills'>>(q, 'order_fills', span, reversal),
-      (await readOrphanedRows<Stored<'custody_events'>>(q, 'custody_events', span, reversal)).filter(lost),
+      (await readOrphanedRows(q, 'fills', span, reversal)).filter(lost),
+      await readOrphanedRows(q, 'order_fills', span, reversal),
+      (await readOrphanedRows(q, 'custody_events', span, reversal)).filter(lost),
     ),
     orders: await toOrders(q, orders),
   };
 }
 
-/** With the ids under which their owners know them. */
+/** Adds the order ids that the owners know. */
 async function toOrders(q: Queryable, rows: readonly Stored<'settled_orders'>[]): Promise<OrphanedOrder[]> {
   const orders: OrphanedOrder[] = [];
   for (const row of [...rows].sort((a, b) => a.block_number - b.block_number || a.log_index - b.log_index)) {

@@ -1,20 +1,21 @@
 /**
- * What fills brought the operator, summed up by maker and taker: a projection that each generation adds its fills to, and that a reversal
- * takes its fills out of again. It decides nothing; it shows who the operator loses money to.
+ * The operator's gain on fills, summed up by maker and taker: a projection to which each generation adds its fills, and from which a
+ * reversal subtracts them. No decision depends on it; it shows to whom the operator loses money.
  */
 import type { Knex } from 'knex';
 import { gainByMaker, type PairTotals } from '../../core/attribution/gains.js';
 import type { Address, ChainFill, Hex, Leg, Market } from '../../core/types.js';
+import { lowest } from '../db/aggregates.js';
 import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
 import { placeholders, sendForRows } from '../db/dialects.js';
-import { groupBy } from '../db/lists.js';
+import { readAttributedFills } from './fills.js';
 import type { GenerationWrite, Queryable, SettledOrder } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
 /** The taker of the rows that sum up all takers of a maker, since a taker may have as many addresses as it likes. */
 export const ALL_TAKERS = 'all';
 
-/** What a maker and a taker did with each other in markets of one quote token. */
+/** Totals of a maker and a taker in markets of one quote token. */
 interface PairGain extends PairTotals {
   maker: Address;
   taker: Address | typeof ALL_TAKERS;
@@ -41,7 +42,7 @@ function add(sums: PairGains, one: PairGain, sign: 1 | -1): void {
   });
 }
 
-/** A fill as far as its gains go. */
+/** The parts of a fill that decide its gains. */
 interface GainingFill {
   taker: Address;
   token: Address;
@@ -56,8 +57,8 @@ function addFill(sums: PairGains, { taker, token, legs, operatorGainUnits }: Gai
 }
 
 /**
- * Whose swap it was: the owner of the signed order that the settler filled by it, which is the first that the transaction tells of after it;
- * otherwise whoever sent it.
+ * The taker of a swap: the owner of the signed order that the settler filled by it, which is the first such event after the swap in its
+ * transaction; without one, the sender of the swap.
  */
 export function ownerOf(
   fill: Pick<ChainFill, 'taker' | 'txHash' | 'logIndex'>,
@@ -72,7 +73,9 @@ export function ownerOf(
   return order?.owner ?? fill.taker;
 }
 
-/** Adds the fills of a generation, inside its transaction. Costs what the fills have legs, however long the history. */
+/**
+ * Adds the fills of a generation, inside its transaction. Its cost depends on the number of legs only, not on the length of the history.
+ */
 export async function insertPairGains(
   tx: Knex.Transaction,
   generation: number,
@@ -90,7 +93,7 @@ export async function insertPairGains(
   await change(tx, generation, sums, 1);
 }
 
-/** Takes the fills of reversed generations out again; call it before they are set aside. */
+/** Subtracts the fills of reversed generations; call it before their rows are moved to the orphans. */
 export async function reversePairGains(tx: Knex.Transaction, reversal: number, keptGeneration: number): Promise<void> {
   await change(tx, reversal, await sumPairGains(tx, keptGeneration), -1);
 }
@@ -122,28 +125,9 @@ async function storePairGains(tx: Knex.Transaction, generation: number, gains: r
   await upsertAll(tx, 'pair_gains', ['pair'], rows);
 }
 
-interface GainingFillRow {
-  fill_seq: number;
-  taker: Address;
-  tx_hash: Hex;
-  log_index: number;
-  operator_gain_units: string;
-}
+type OrderRow = Pick<Stored<'settled_orders'>, 'owner' | 'tx_hash' | 'log_index'>;
 
-interface OrderRow {
-  owner: Address;
-  tx_hash: Hex;
-  log_index: number;
-}
-
-interface LegRow {
-  fill_seq: number;
-  maker: Address;
-  base_units: string;
-  quote_units: string;
-}
-
-/** The sums derived from the stored fills themselves, of the generations after one. */
+/** The sums, derived from the stored fills of the generations after one. */
 export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<PairGains> {
   const sums: PairGains = new Map();
   const markets = await q('markets').select<{ market: number; quote_address: Address }[]>('market', 'quote_address');
@@ -154,30 +138,16 @@ export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<P
         .where('fill_seq', '>', after)
         .orderBy('fill_seq')
         .limit(PAGE)
-        .select<GainingFillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
+        .select();
       const last = fills.at(-1)?.fill_seq;
       if (last === undefined) break;
-      const legs = await q('fill_legs')
-        .where({ market })
-        .whereBetween('fill_seq', [after + 1, last])
-        .orderBy(['fill_seq', 'leg_no'])
-        .select<LegRow[]>('fill_seq', 'maker', 'base_units', 'quote_units');
       const orders = await ordersIn(
         q,
         fills.map(({ tx_hash }) => tx_hash),
       );
-      const legsOf = groupBy(legs, (leg) => leg.fill_seq);
-      for (const fill of fills) {
-        addFill(sums, {
-          taker: ownerOf({ taker: fill.taker, txHash: fill.tx_hash, logIndex: fill.log_index }, orders),
-          token,
-          operatorGainUnits: fromColumn(fill.operator_gain_units),
-          legs: (legsOf.get(fill.fill_seq) ?? []).map((leg) => ({
-            maker: leg.maker,
-            baseUnits: fromColumn(leg.base_units),
-            quoteUnits: fromColumn(leg.quote_units),
-          })),
-        });
+      for (const { fill, decomposition } of await readAttributedFills(q, market, fills)) {
+        const { operatorGainUnits, legs } = decomposition;
+        addFill(sums, { taker: ownerOf(fill, orders), token, operatorGainUnits, legs });
       }
       after = last;
     }
@@ -199,14 +169,8 @@ export async function ordersIn(
 /** The number before the first fill of a market in a generation after this one; null when there is none. Fills rise with generations. */
 async function firstFillAfter(q: Queryable, market: number, generation: number): Promise<number | null> {
   if (generation === 0) return 0;
-  const row = (await q('fills')
-    .where({ market })
-    .where('generation', '>', generation)
-    .min({ first: 'fill_seq' })
-    .first()) as {
-    first: number | null;
-  };
-  return row.first === null ? null : row.first - 1;
+  const first = await lowest(q('fills').where({ market }).where('generation', '>', generation), 'fill_seq');
+  return first === null ? null : first - 1;
 }
 
 /** All rows with a fill, by pair. */

@@ -1,14 +1,16 @@
 /**
- * Names of postings. A posting is booked once; one that a reorganisation took back may be booked again, under its name with a number.
+ * Names of postings. A posting is booked once; one that a reversal has reversed may be booked again, under its name with a number appended.
  */
 import { LedgerInvariantError } from '../errors.js';
+import { bookedByFills } from './fill-postings.js';
+import { count } from '../db/aggregates.js';
 import { chunks } from '../db/columns.js';
 import { placeholders, sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 
 const REVERSED = 'reversed:';
 
-/** Name of the posting that takes another one back. */
+/** Name of the posting that reverses another one. */
 export function reversedRef(ref: string): string {
   return `${REVERSED}${ref}`;
 }
@@ -17,7 +19,7 @@ export function isReversedRef(ref: string): boolean {
   return ref.startsWith(REVERSED);
 }
 
-/** The name of an event's posting, whichever booking of it this is. */
+/** The name of a posting without the number of its booking. */
 export function baseRef(ref: string): string {
   return ref.replace(/~\d+$/, '');
 }
@@ -27,15 +29,15 @@ function bookings(ref: string, reversals: number): string[] {
   return [ref, ...Array.from({ length: reversals }, (_, i) => `${ref}~${i + 2}`)];
 }
 
-/**
- * The names to store new postings under. Throws LedgerInvariantError `ref_exists` for one that is booked and was not taken back.
- */
+/** The names to store new postings under. Throws LedgerInvariantError `ref_exists` for one that is booked and not reversed. */
 export async function nameRefs(q: Queryable, refs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const distinct = [...new Set(refs)];
   const booked = await storedAmong(q, distinct);
-  // A name is booked first as it is, so what is not stored at all was never booked.
+  const [byFill] = await bookedByFills(q, distinct);
+  if (byFill !== undefined) throw new LedgerInvariantError('ref_exists', `${byFill} is booked already`);
+  // The first booking has the plain name, so a name without entries was never booked.
   if (booked.size === 0) return new Map(distinct.map((ref) => [ref, ref]));
-  const { reversals } = (await q('reversals').count({ reversals: '*' }).first()) as { reversals: number };
+  const reversals = await count(q('reversals'));
   const asked = [...booked].flatMap((ref) => bookings(ref, reversals)).flatMap((ref) => [ref, reversedRef(ref)]);
   const stored = await storedAmong(q, asked);
   const names = new Map<string, string>();

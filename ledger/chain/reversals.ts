@@ -1,13 +1,16 @@
-/** Reversals in the ledger log: what a reorganisation of the chain took back. */
+/** Reversals in the ledger log: they undo generations whose blocks a reorganisation removed, or whose blocks are to be read again. */
 import type { Knex } from 'knex';
+import type { Tables } from 'knex/types/tables.js';
 import type { Address, Hex } from '../../core/types.js';
-import { addTakerFees, claimsChangedAfter, restoreClaims } from './claims.js';
+import { addTakerFees, takerOf, claimsChangedAfter, restoreClaims } from './claims.js';
 import { accountKey } from './invariants.js';
 import { loadBalances, storeRows, type Balances } from './balances.js';
 import { continues, liveRanges, rangesAfter, type Reversal } from './branches.js';
+import { highest } from '../db/aggregates.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { LedgerInvariantError, LedgerReversedError } from '../errors.js';
 import { readMarkets } from './markets.js';
+import { readEntries, storeDerivedEntries } from './fill-postings.js';
 import { lastHaltNo } from './halts.js';
 import { lastGeneration, readGeneration } from './generations.js';
 import { reverseActivity } from '../accounts/projection.js';
@@ -15,17 +18,17 @@ import { reverseMarketData } from '../market-data/projection.js';
 import { reversePairGains } from './pair-gains.js';
 import { reversedRef } from './refs.js';
 import { reopenOrders } from '../swaps/swap-log.js';
-import type { Account, GenerationRow, Queryable } from '../types.js';
+import type { Account, BalanceRow, GenerationRow, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** A reversal with what it did. Blocks are those that the chain no longer has, or that are read anew for their sake. */
+/** A reversal with its extent. Its blocks are those that the chain no longer has, and those that are read again because of them. */
 export interface ReversalRow extends Reversal {
   fromBlock: number;
   toBlock: number;
-  /** Blocks that were scanned and that the chain no longer has; zero when blocks of the same chain were read anew. */
+  /** Number of scanned blocks that the chain no longer has; zero when blocks of the same chain are read again. */
   depth: number;
   timeMs: number;
-  /** The operator's row that asked for it. */
+  /** Number of the operator-log row that requested it. */
   operatorSeq: number;
 }
 
@@ -45,29 +48,28 @@ export async function readReversals(q: Queryable): Promise<ReversalRow[]> {
 
 /** Generation of the newest reversal, 0 before the first. */
 export async function lastReversal(q: Queryable): Promise<number> {
-  const row = (await q('reversals').max({ last: 'generation' }).first()) as { last: number | null };
-  return row.last ?? 0;
+  return (await highest(q('reversals'), 'generation')) ?? 0;
 }
 
 /**
- * Throws LedgerReversedError when a projection that stands at generation `from` can't be moved on to `to`, because part of what it
- * holds was taken back. `reversals` are all there are.
+ * Throws LedgerReversedError when a projection at generation `from` can't be moved forward to `to`, because part of what it has applied was
+ * reversed. `reversals` must be complete.
  */
 export function checkContinues(reversals: readonly Reversal[], from: number, to: number): void {
   if (!continues(reversals, from, to)) throw new LedgerReversedError(from);
 }
 
-/** What to take back, and what to put down as the ledger's newest block. */
+/** What to reverse, and the block that the ledger then ends at. */
 export interface ReversalRequest {
   /**
-   * Newest generation when the request was made. Another one means that the request is out of date, unless it is for no reorganisation and
-   * the ledger has only gone on since.
+   * Newest generation when the request was made. If the ledger has a newer one, the request is outdated, unless no reorganisation is its
+   * cause and the ledger has only been extended since.
    */
   headGeneration: number;
   keptGeneration: number;
   /** The last block of the kept generation, or the block before the deployment. */
   block: { number: number; hash: Hex; timestampMs: number };
-  /** Scanned blocks that the chain no longer has; zero to read blocks anew that it has. */
+  /** Scanned blocks that the chain no longer has; zero to read blocks again that the chain still has. */
   depth: number;
 }
 
@@ -89,10 +91,10 @@ const PROJECTIONS = [
 ] as const;
 
 /**
- * Takes back every generation after the kept one, inside a transaction of the ledger log's writer, as a generation of its own: its
- * entries are those of the reversed ones with the opposite sign, so that the balances become what they were. Nothing is lost: entries
- * stay where they are, and rows of other tables are kept aside as orphans. Halts that were found after the kept generation, or between
- * scans, are over. Throws LedgerInvariantError `reversal_outdated` when the ledger has moved on since the request.
+ * Reverses every generation after the kept one, inside a transaction of the ledger log's writer, by appending a generation: its entries are
+ * those of the reversed ones with the opposite sign, so that the balances become what they were. No row is lost: entries stay, and rows of
+ * other tables move to the orphans. Halts that were found after the kept generation, or between scans, are cleared. Throws
+ * LedgerInvariantError `reversal_outdated` when the ledger has moved on since the request.
  */
 export async function reverseGenerations(
   tx: Knex.Transaction,
@@ -102,7 +104,7 @@ export async function reverseGenerations(
   const head = await lastGeneration(tx);
   const { keptGeneration, block } = request;
   const reversals = await readReversals(tx);
-  // Blocks that are read anew for another reason than a reorganisation may be followed by more of the same chain meanwhile.
+  // Without a reorganisation, the ledger may have scanned more blocks of the same chain since the request.
   const isSame =
     head !== null &&
     (request.depth > 0
@@ -126,6 +128,7 @@ export async function reverseGenerations(
     clears_halt_no: await lastHaltNo(tx),
   };
   const reversed = generationsToReverse(reversals, { headGeneration: head.generation, keptGeneration });
+  await storeDerivedEntries(tx, keptGeneration);
   await reverseEntries(tx, generation, reversed);
   const claims = await claimsChangedAfter(tx, keptGeneration);
   await reversePairGains(tx, generation, keptGeneration);
@@ -165,8 +168,8 @@ export async function newestWithin(q: Queryable, block: number): Promise<Generat
 }
 
 /**
- * What reads a block and everything after it anew, although the chain has it: whole scans, so that it may begin earlier. Null when nothing at or
- * after the block was scanned.
+ * The reversal by which a block and everything after it are read again, although the chain has them. It reverses whole scans, so it may
+ * begin earlier. Null when nothing at or after the block was scanned.
  */
 export async function rereadFrom(q: Queryable, block: number): Promise<ReversalRequest | null> {
   const head = await lastGeneration(q);
@@ -184,7 +187,7 @@ export async function rereadFrom(q: Queryable, block: number): Promise<ReversalR
   return request.keptGeneration === head.generation ? null : request;
 }
 
-/** Those that are live after the kept one; reversals among them have taken back what lies beneath them, and stay. */
+/** The live generations after the kept one. Earlier reversals among them stay: what they reversed is no longer live. */
 function generationsToReverse(
   reversals: readonly Reversal[],
   { headGeneration, keptGeneration }: Pick<ReversalRequest, 'headGeneration' | 'keptGeneration'>,
@@ -202,14 +205,14 @@ export interface BalanceDelta {
   deltaUnits: bigint;
 }
 
-/** What a reversal would add to each account, by account and token; changes of nothing are left out. */
+/** What a reversal would add to each account, by account and token; zero changes are left out. */
 export async function balancesReversed(
   q: Queryable,
   request: Pick<ReversalRequest, 'headGeneration' | 'keptGeneration'>,
 ): Promise<BalanceDelta[]> {
   const deltas = new Map<string, BalanceDelta>();
   for (const generation of generationsToReverse(await readReversals(q), request)) {
-    const entries = await q('entries').where({ generation }).select();
+    const entries = await readEntries(q, { from: generation, to: generation });
     for (const { account, token, amount_units } of entries) {
       const key = accountKey({ account, token });
       const delta = deltas.get(key) ?? { account, token, deltaUnits: 0n };
@@ -244,10 +247,10 @@ async function reverseEntries(tx: Knex.Transaction, generation: number, reversed
       })),
     );
     for (const { kind, account, token, amount_units } of entries) {
-      balances.get(accountKey({ account, token }))!.balanceUnits -= fromColumn(amount_units);
+      balanceOf(balances, { account, token }).balanceUnits -= fromColumn(amount_units);
       touched.add(accountKey({ account, token }));
       if (kind !== 'takerFee') continue;
-      fees.push({ taker: account as Address, token, amountUnits: -fromColumn(amount_units) });
+      fees.push({ taker: takerOf({ account }), token, amountUnits: -fromColumn(amount_units) });
     }
     const rows = await tx('balance_changes').where({ generation: one }).select();
     for (const { account, token, ...delta } of rows) {
@@ -259,8 +262,8 @@ async function reverseEntries(tx: Knex.Transaction, generation: number, reversed
       touched.add(key);
     }
   }
-  for (const [key, { reserved, netCapital }] of changes) {
-    const row = balances.get(key)!;
+  for (const { account, token, reserved, netCapital } of changes.values()) {
+    const row = balanceOf(balances, { account, token });
     row.reservedUnits += reserved;
     row.netCapitalUnits += netCapital;
   }
@@ -281,6 +284,13 @@ async function reverseEntries(tx: Knex.Transaction, generation: number, reversed
     [...touched].map((key) => balances.get(key)!),
     generation,
   );
+}
+
+/** The balance row that a posting changed. Throws LedgerInvariantError `balance_missing` when the row does not exist. */
+function balanceOf(balances: Balances, at: { account: Account; token: Address }): BalanceRow {
+  const row = balances.get(accountKey(at));
+  if (row !== undefined) return row;
+  throw new LedgerInvariantError('balance_missing', `${at.account} has postings and no balance of ${at.token}`);
 }
 
 /** Moves the rows of reversed generations out of the projections. Rows of snapshots stay: a curve's book does not depend on its fills. */
@@ -320,17 +330,19 @@ async function setAside(tx: Knex.Transaction, reversal: number, keptGeneration: 
   }
 }
 
-/** Rows of one table that reversals, or one of them, have set aside, of these generations. */
-export async function readOrphanedRows<T>(
+/** Orphaned rows of one table of these generations, by all reversals or by one. */
+export async function readOrphanedRows<T extends keyof Tables>(
   q: Queryable,
-  name: string,
+  name: T,
   { from, to }: { from: number; to: number },
   reversal?: number,
-): Promise<T[]> {
+): Promise<Stored<T>[]> {
   const rows = await q('orphaned_rows')
     .where({ table_name: name, ...(reversal === undefined ? {} : { reversal }) })
     .whereBetween('generation', [from, to])
     .orderBy(['reversal', 'row_no'])
     .select<{ payload: string }[]>('payload');
-  return rows.map((row) => JSON.parse(row.payload) as T);
+  // Written from a row of this table, which may have had fewer columns then.
+  // eslint-disable-next-line no-restricted-syntax
+  return rows.map((row) => JSON.parse(row.payload) as Stored<T>);
 }

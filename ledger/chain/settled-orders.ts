@@ -1,7 +1,9 @@
 /** Signed orders that the settler filled, a part of the ledger log. */
 import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
+import { highest } from '../db/aggregates.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { readAttributedFill } from './fills.js';
 import type { Queryable, SettledOrder } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
@@ -43,7 +45,7 @@ export async function readSettledOrder(
   return row === undefined ? null : { ...toSettledOrder(row), generation: row.generation };
 }
 
-/** Reads a stored row. Throws SyntaxError when an amount is not one. */
+/** Reads a stored row. Throws SyntaxError when an amount is malformed. */
 export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
   return {
     owner: row.owner,
@@ -61,38 +63,36 @@ export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
   };
 }
 
-/** What our curve gave for a signed order, by makers, the part of each summed over its legs; in base units. */
+/** What each maker's orders contributed to a signed order on our curve, summed over its legs; in base units. */
 interface OrderFill {
   market: number;
   fillSeq: number;
   makers: { maker: Address; baseUnits: bigint; quoteUnits: bigint }[];
 }
 
-/** Fills of our curves for a settled order: those of its transaction before its own event and behind the order's before it. */
+/** Fills of our curves for a settled order: those of its transaction between the event of the settled order before it and its own event. */
 export async function readFillsOfOrder(
   q: Queryable,
   { txHash, logIndex }: Pick<SettledOrder, 'txHash' | 'logIndex'>,
 ): Promise<OrderFill[]> {
-  const earlier = (await q('settled_orders')
+  const earlier = q('settled_orders').where({ tx_hash: txHash }).where('log_index', '<', logIndex);
+  const rows = await q('fills')
     .where({ tx_hash: txHash })
     .where('log_index', '<', logIndex)
-    .max({ last: 'log_index' })
-    .first()) as { last: number | null };
-  const rows = await q('fills as fill')
-    .join('fill_legs as leg', { 'leg.market': 'fill.market', 'leg.fill_seq': 'fill.fill_seq' })
-    .where({ 'fill.tx_hash': txHash })
-    .where('fill.log_index', '<', logIndex)
-    .where('fill.log_index', '>', earlier.last ?? -1)
-    .orderBy(['fill.log_index', 'leg.leg_no'])
-    .select<{ market: number; fill_seq: number; maker: string; base_units: string; quote_units: string }[]>('leg.*');
+    .where('log_index', '>', (await highest(earlier, 'log_index')) ?? -1)
+    .orderBy('log_index')
+    .select();
   const fills: OrderFill[] = [];
   for (const row of rows) {
-    let fill = fills.find(({ market, fillSeq }) => market === row.market && fillSeq === row.fill_seq);
-    if (fill === undefined) fills.push((fill = { market: row.market, fillSeq: row.fill_seq, makers: [] }));
-    let part = fill.makers.find(({ maker }) => maker === row.maker);
-    if (part === undefined) fill.makers.push((part = { maker: row.maker as Address, baseUnits: 0n, quoteUnits: 0n }));
-    part.baseUnits += fromColumn(row.base_units);
-    part.quoteUnits += fromColumn(row.quote_units);
+    const { decomposition } = await readAttributedFill(q, row);
+    const fill: OrderFill = { market: row.market, fillSeq: row.fill_seq, makers: [] };
+    for (const { maker, baseUnits, quoteUnits } of decomposition.legs) {
+      let part = fill.makers.find((one) => one.maker === maker);
+      if (part === undefined) fill.makers.push((part = { maker, baseUnits: 0n, quoteUnits: 0n }));
+      part.baseUnits += baseUnits;
+      part.quoteUnits += quoteUnits;
+    }
+    if (fill.makers.length > 0) fills.push(fill);
   }
   return fills;
 }

@@ -1,4 +1,4 @@
-/** Rows of books behind curves that fills hit. */
+/** Stored books behind curves that fills hit. */
 import type { Knex } from 'knex';
 import { decodeSnapshot, encodeSnapshot } from '../../core/json.js';
 import type { MarketSnapshot } from '../../core/types.js';
@@ -16,7 +16,7 @@ export async function insertSnapshots(
     generation,
     payload: encodeSnapshot(snapshot),
   }));
-  // A curve that was hit before a reorganisation and again after it has its book already; the hash of the book names it.
+  // A curve that was hit before a reorganisation and again after it is stored already, with the same book.
   await insertAbsent(tx, 'snapshots', ['market', 'seq'], rows);
 }
 

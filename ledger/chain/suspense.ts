@@ -1,18 +1,22 @@
-/** What no stored book or settlement explains: booked to nobody until the operator assigns it, or its book is known. */
+/**
+ * Amounts that no stored book or settlement explains: they stay on the suspense account until the operator assigns them, or until their
+ * book is known.
+ */
 import type { Knex } from 'knex';
 import { keccakText } from '../../core/hash.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
+import type { Stored } from '../db/tables.js';
 import type { GenerationWrite, OperatorRow, Queryable, SuspenseItem, SuspenseKind } from '../types.js';
 
-/** An item with the generation that found it, and what became of it; null while it is open. */
+/** An item with the generation that found it, and its assignment, null while it is open. */
 export interface SuspenseRow extends SuspenseItem {
   generation: number;
   assignment: { account: Address; operatorSeq: number; generation: number } | null;
 }
 
-/** What an item comes to per token, and how many there are: open ones that somebody has to resolve. */
+/** Open items: their number by kind, and their amounts per token. */
 export interface SuspenseFacts {
   /** Open items by kind, without curves, which nobody has to resolve. */
   items: Record<Exclude<SuspenseKind, 'curve'>, number>;
@@ -22,28 +26,15 @@ export interface SuspenseFacts {
   units: { token: Address; units: bigint }[];
 }
 
-interface StoredItem {
-  item: string;
-  kind: SuspenseKind;
-  code: string;
-  message: string;
-  ref: string;
-  market: number | null;
-  seq: number | null;
-  maker: Address | null;
-  token: Address | null;
-  units: string;
-  other_token: Address | null;
-  other_units: string;
-  block_number: number;
-  tx_hash: Hex;
-  generation: number;
-  account: Address | null;
-  operator_seq: number | null;
-  assigned_in: number | null;
-}
+/** An item with its assignment; nulls while it has none. */
+type StoredItem = Stored<'suspense'> & {
+  [K in 'account' | 'operator_seq']: Stored<'suspense_assignments'>[K] | null;
+} & { assigned_in: number | null };
 
-/** Names an item by all that it is, so that what the operator decided of it is never applied to anything else. */
+/**
+ * Derives an item's name from its kind, ref, transaction, subject and amounts, so that the operator's decision on it can't apply to another
+ * item.
+ */
 export function nameItem(item: Omit<SuspenseItem, 'item' | 'message' | 'blockNumber'>): string {
   const { kind, ref, txHash, market, seq, maker, token, units, otherToken, otherUnits } = item;
   const told = [kind, ref, txHash, market, seq, maker, token, units, otherToken, otherUnits];
@@ -112,7 +103,10 @@ export async function readAssigned(q: Queryable, span: { from: number; to: numbe
   return (await sendForRows<StoredItem>(q, sql, [span.from, span.to])).map(toRow);
 }
 
-/** Whether a curve was seen that was not prepared here, so that nothing stored is its book; of one transaction, where that is named. */
+/**
+ * Whether a curve was seen on-chain that this database did not prepare, so that its book is unknown; only in one transaction, if that is
+ * given.
+ */
 export async function isSuspendedCurve(q: Queryable, market: number, seq: number, txHash?: string): Promise<boolean> {
   const sql = `select item from suspense where kind = 'curve' and market = ? and seq = ?`;
   const one = txHash === undefined ? '' : ' and tx_hash = ?';
@@ -141,8 +135,8 @@ export async function readDecided(
 }
 
 /**
- * What open items stand against settling: of a fill, nobody knows whose tokens it moved, so no claim in either of its two tokens is
- * settled for anybody; of a settlement or payout only those of its maker in its token.
+ * Whether an open item forbids to settle a claim. Whose tokens an unexplained fill moved is unknown, so it blocks the claims of all makers
+ * in both of its tokens; a settlement or payout blocks only the claim of its maker in its token.
  */
 export function concerns(
   open: readonly Pick<SuspenseRow, 'kind' | 'maker' | 'token' | 'otherToken'>[],
@@ -155,7 +149,7 @@ export function concerns(
   );
 }
 
-/** What is open, for whoever watches. */
+/** Counts and amounts of open items. */
 export async function readSuspenseFacts(q: Queryable): Promise<SuspenseFacts> {
   const counts = await sendForRows<{ kind: SuspenseKind; items: number }>(
     q,

@@ -43,7 +43,10 @@ declare module 'knex/types/tables.js' {
       lot_size: string;
       lot_units: Amount;
       tick_lot_units: Amount;
-      /** JSON of what the tokens said, and when; null for markets that were listed before that was kept. */
+      /**
+       * JSON of the token's metadata as read at the listing, and the block of that reading; null for markets that were listed before it was
+       * stored.
+       */
       base_said: string | null;
       quote_said: string | null;
       read_block: number | null;
@@ -75,7 +78,7 @@ declare module 'knex/types/tables.js' {
       tx_hash: Hex;
       posted_seq: number;
       era: number;
-      /** The middle of the curve; null for a side that is empty, and for a curve that was not prepared here. */
+      /** The middle of the curve; null when a side is empty, and for a curve that this database did not prepare. */
       middle_half_subticks: Amount | null;
     };
     seq_resets: {
@@ -111,6 +114,11 @@ declare module 'knex/types/tables.js' {
       compression_residual_units: Amount;
       operator_gain_units: Amount;
       missing_base_units: Amount;
+      /**
+       * Set for a fill without rows in `entries` and `fill_legs`, which both follow from this row and its parts: the operator that gets the
+       * residual and the input fees. Null for a fill that has those rows.
+       */
+      booked_by: Address | null;
     };
     fill_legs: {
       market: number;
@@ -242,7 +250,7 @@ declare module 'knex/types/tables.js' {
       depth: number;
       time_ms: number;
       operator_seq: number;
-      /** The newest halt that it ends; a later one stands. */
+      /** The newest halt that it ends; later ones stay in effect. */
       clears_halt_no: number;
     };
     orphaned_rows: {

@@ -1,6 +1,7 @@
-/** What the watcher found wrong with tokens, and when that was over: rows of the ledger log, one per change. */
+/** What the watcher found wrong with tokens, and when it ended: rows of the ledger log, one per change. */
 import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
+import { highest } from '../db/aggregates.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import type { Queryable, TokenFinding } from '../types.js';
@@ -9,12 +10,12 @@ import type { Stored } from '../db/tables.js';
 const NEWEST = `select * from token_findings where finding_no in (
   select max(finding_no) from token_findings group by token, cause) order by finding_no`;
 
-/** The newest finding of each token and cause, those that are over included, oldest first. */
+/** The newest finding of each token and cause, including ended ones, oldest first. */
 export async function readTokenFindings(q: Queryable): Promise<TokenFinding[]> {
   return (await sendForRows<Stored<'token_findings'>>(q, NEWEST)).map(fromRow);
 }
 
-/** Findings that stand: doubts, and what keeps tokens in quarantine. */
+/** Findings that have not ended: doubts and quarantines. */
 export async function standingFindings(q: Queryable): Promise<TokenFinding[]> {
   return (await readTokenFindings(q)).filter(({ state }) => state !== 'clear');
 }
@@ -36,8 +37,7 @@ export async function insertTokenFindings(
   findings: readonly TokenFinding[],
 ): Promise<void> {
   if (findings.length === 0) return;
-  const newest = (await tx('token_findings').max({ last: 'finding_no' }).first()) as { last: number | null };
-  const first = (newest.last ?? 0) + 1;
+  const first = ((await highest(tx('token_findings'), 'finding_no')) ?? 0) + 1;
   const rows = findings.map((one, i): Stored<'token_findings'> => ({
     finding_no: first + i,
     generation,

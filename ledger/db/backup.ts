@@ -1,4 +1,4 @@
-/** A backup of a database as one file, taken while writers go on, and a database made of one. */
+/** Backs up a database into one file while writers go on, and restores a database from such a file. */
 import { spawn } from 'node:child_process';
 import {
   chmodSync,
@@ -31,12 +31,12 @@ interface Place {
   env: Readonly<Record<string, string>>;
 }
 
-/** Whether what was restored is right. */
+/** Tells whether a restored database is right. */
 type Check = (db: Db) => Promise<boolean>;
 
-/** How such a file begins. */
+/** First bytes of a backup file. */
 const MAGIC: Readonly<Record<BackupKind, string>> = { sqlite: 'SQLite format 3\u0000', pg: 'PGDMP' };
-/** More of what a tool complains of is not kept. */
+/** Characters of a tool's error output that are kept. */
 const MAX_COMPLAINT_CHARS = 2_000;
 
 /**
@@ -64,8 +64,9 @@ export async function backUp(db: Db, place: Place, file: string): Promise<number
 }
 
 /**
- * Makes the database of `url`, which must hold nothing, of a backup of the same kind. `check` is given it; when that throws or says no, nothing stays of
- * it. Throws DatabaseError `BAD_BACKUP`, `NOT_EMPTY`, `TOOL_FAILED`, `BAD_DATABASE`, and what `check` throws.
+ * Restores a backup into the empty database of `url`, which must be of the same kind. `check` gets the restored database; when it throws or
+ * returns false, everything is removed again. Throws DatabaseError `BAD_BACKUP`, `NOT_EMPTY`, `TOOL_FAILED`, `BAD_DATABASE`, and what
+ * `check` throws.
  */
 export async function restore(file: string, place: Place, check: Check): Promise<void> {
   const { url } = place;
@@ -100,7 +101,7 @@ async function restoreSqlite(file: string, target: string, check: Check): Promis
       await db.close();
     }
     if (!isRight) return;
-    // What was brought up to date is in the file itself, not in a log beside it that has another name.
+    // Moves the write-ahead log into the file: the log's name does not match the file's final name.
     using(new SqliteDatabase(partial), (copy) => copy.pragma('wal_checkpoint(truncate)'));
     putInPlace(partial, target);
   } finally {
@@ -148,7 +149,7 @@ async function restorePg(file: string, place: Place, check: Check): Promise<void
   }
 }
 
-/** Everything but the schema itself, in one transaction. */
+/** Restores everything but the schema itself, in one transaction. */
 async function restoreEntries(file: string, place: Place, entries: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-restore-'));
   try {
@@ -163,8 +164,8 @@ async function restoreEntries(file: string, place: Place, entries: readonly stri
 }
 
 /**
- * One state of an SQLite file, read in one transaction, which holds up no writer and which none makes begin anew: a copy page by page does that after
- * each write, and never ends on a busy ledger. The copy is a file by itself, without a log beside it.
+ * Copies one state of an SQLite file in one read transaction, which blocks no writer. SQLite's page-by-page backup would start again after
+ * each write and never end on a busy ledger. The copy needs no write-ahead log.
  */
 function copySqlite(from: string, to: string): void {
   try {
@@ -203,7 +204,7 @@ function kindOf(file: string): BackupKind | null {
   return kinds.find((kind) => start.toString('latin1').startsWith(MAGIC[kind])) ?? null;
 }
 
-/** Durable, and under its name only if nothing has that. */
+/** Makes the file durable and gives it its name, unless a file with that name exists. */
 function putInPlace(partial: string, file: string): void {
   const descriptor = openSync(partial, 'r+');
   fsyncSync(descriptor);
@@ -225,7 +226,10 @@ const exists = (file: string): DatabaseError =>
 
 const sqliteFile = (url: string): string => url.replace(/^sqlite:/, '');
 
-/** Runs one of PostgreSQL's programs; where and as whom is in its environment, so that no process list shows the password. Returns its output. */
+/**
+ * Runs one of PostgreSQL's programs. Its connection is set by environment variables, so that no process list shows the password. Returns
+ * its output.
+ */
 function runTool(program: 'pg_dump' | 'pg_restore', args: readonly string[], { url, env }: Place): Promise<string> {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
   const given = {

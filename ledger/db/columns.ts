@@ -31,12 +31,12 @@ export function fromColumn(value: unknown): bigint {
   return BigInt(value);
 }
 
-/** Both databases bound the number of bindings of one statement; SQLite also holds the event loop while one runs. */
+/** Both databases limit the bindings of one statement, and on SQLite a statement blocks the event loop while it runs. */
 const ROWS_PER_INSERT = 200;
 
 /**
- * Inserts any number of rows, in order, a bounded number per statement. All of them have the columns of the first one; names of
- * tables and columns are ours and are written into the statement as they are.
+ * Inserts any number of rows, in order, a bounded number per statement. All rows must have the columns of the first one. Names of tables
+ * and columns are not escaped: they must come from this program.
  */
 export async function insertAll<T extends object>(
   tx: Knex.Transaction,
@@ -132,8 +132,8 @@ async function insertParts(tx: Knex.Transaction, insert: Insert, rows: readonly 
 }
 
 /**
- * Like `insertAll`, for the log that orders wait for: rows are lists of values in the order of the columns, and the statement is
- * written here, because the query builder takes several times as long as the database.
+ * Like `insertAll`, but fast, for the log that orders wait for: rows are lists of values in the order of the columns, and the statement is
+ * plain SQL, because the query builder takes several times as long as the database.
  */
 export async function insertValues(
   tx: Knex.Transaction,
@@ -151,19 +151,19 @@ export async function insertValues(
 
 const quoted = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ');
 
-/** SQLite is quickest with the values bound one by one, to a statement whose text it has seen before. */
+/** SQLite is fastest with the values bound one by one, to a statement text that it has prepared before. */
 function valuesText({ table, conflict }: Insert, columns: readonly string[], rowCount: number): string {
   const row = `(${placeholders(columns.length)})`;
   return `insert into "${table}" (${quoted(columns)}) values ${Array(rowCount).fill(row).join(', ')}${conflict}`;
 }
 
-/** PostgreSQL is quickest with all rows in one binding, read with the types of the table. */
+/** PostgreSQL is fastest with all rows in one JSON binding, read with the types of the table. */
 function recordsText({ table, conflict }: Insert, columns: readonly string[]): string {
   const list = quoted(columns);
   return `insert into "${table}" (${list}) select ${list} from json_populate_recordset(null::"${table}", ?)${conflict}`;
 }
 
-/** A row without a column, or with another one, is a mistake that must not end as a null. */
+/** Throws for a row with a missing or an extra column, which would otherwise become a null. */
 function addCells(cells: Binding[], table: string, columns: readonly string[], row: object): void {
   for (const column of columns) {
     const cell = (row as Record<string, Binding | undefined>)[column];

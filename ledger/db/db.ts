@@ -5,6 +5,7 @@ import knexModule from 'knex';
 import type { Knex } from 'knex';
 import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
+import { z } from 'zod';
 import { toSafeInt } from '../../core/amounts.js';
 import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from '../errors.js';
@@ -28,7 +29,7 @@ const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
 /** Advisory lock of `migrate`, one per PostgreSQL database: the bytes of "curv". */
 const MIGRATE_LOCK = 0x63757276;
 
-/** What another try does not mend: no such database or role, a password that is wrong, a file that is none of ours. */
+/** Error codes that a retry can't solve: no such database or role, a wrong password, a file that is no SQLite database. */
 const PERMANENT = ['3D000', '28P01', '28000', 'SQLITE_NOTADB', 'SQLITE_CANTOPEN', 'SQLITE_READONLY', 'SQLITE_CORRUPT'];
 
 /**
@@ -53,7 +54,7 @@ export async function openDb(url: string, options: OpenDbOptions = {}): Promise<
   return db;
 }
 
-/** Nothing listens at any address of a host: the message is empty, those of its parts are not. */
+/** When no address of a host accepts the connection, the error's own message is empty and those of its `errors` are not. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
   return error instanceof Error ? error.message : String(error);
@@ -65,8 +66,8 @@ export function withoutPassword(databaseUrl: string): string {
 }
 
 /**
- * Brings the tables up to date in one transaction. Any number of processes may call it at once. Whoever owned a log before a change of the
- * tables writes nothing after it: code that does not know a new column would leave its default in it.
+ * Brings the tables up to date in one transaction. Any number of processes may call it at once. Writers from before a change of the tables
+ * can't write after it: their code does not know new columns and would leave defaults in them.
  */
 export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void> {
   await db.knex.transaction(async (tx) => {
@@ -81,10 +82,10 @@ export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void
         getMigration: async (name: string) => migrations.find((migration) => migration.name === name)!,
       },
     };
-    const [completed, pending] = (await tx.migrate.list(config)) as [unknown[], unknown[]];
+    const [completed, pending] = listSchema.parse(await tx.migrate.list(config));
     if (completed.length > 0 && (pending.length > 0 || (await isStale(tx)))) await endWriters(db, tx);
     await tx.migrate.latest(config);
-    // A migration that adds a projection leaves it to the code that keeps it to derive what is there already; operators may ask for it, too.
+    // A migration that adds a projection leaves its first derivation to the projection's own code; the operator may request it, too.
     if (!(await isStale(tx))) return;
     await tx('meta').where(STALE).delete();
     await rebuildMarketData(tx, onRebuild);
@@ -92,10 +93,13 @@ export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void
   });
 }
 
+/** What Knex says of migrations: those that were made, and those to come. */
+const listSchema = z.tuple([z.array(z.unknown()), z.array(z.unknown())]);
+
 const STALE = { key: 'stale_market_data' };
 const isStale = async (q: Queryable): Promise<boolean> => (await q('meta').where(STALE).first('key')) !== undefined;
 
-/** Raises every epoch. On PostgreSQL no log is taken over, not even for the first time, until the transaction ends. */
+/** Raises every epoch. On PostgreSQL this also blocks every take-over of a log until the transaction ends. */
 async function endWriters(db: Db, tx: Knex.Transaction): Promise<void> {
   if (db.kind === 'pg') await tx.raw('lock table writers in exclusive mode');
   await tx('writers').increment('epoch', 1);
@@ -113,8 +117,8 @@ export async function prepareDb(db: Db, deploymentId: string, onRebuild?: Rebuil
 }
 
 /**
- * PostgreSQL only: drops every table of the schema, whatever it holds, and the function of their triggers, so that `migrate` can make them again. Whoever
- * calls it has made sure that nobody needs it.
+ * PostgreSQL only: drops every table of the schema, whatever it holds, and the function of their triggers, so that `migrate` can make them
+ * again. The caller must make sure that the contents are not needed.
  */
 export async function dropTables(db: Db): Promise<void> {
   const rows = await db.knex.raw<{ rows: { tablename: string }[] }>(
@@ -136,8 +140,8 @@ export async function boundDeployment(db: Db): Promise<string | null> {
 }
 
 /**
- * Ties the database to one deployment, for good: the first call stores the id, a call with another id throws DatabaseError
- * `DEPLOYMENT_MISMATCH`. Keepers call it before they touch anything.
+ * Ties the database to one deployment permanently: the first call stores the id, a call with another id throws DatabaseError
+ * `DEPLOYMENT_MISMATCH`. Keepers call it before they read or write anything else.
  */
 export async function bindDeployment(db: Db, deploymentId: string): Promise<void> {
   const bound = await db.knex.transaction(async (tx) => {
@@ -179,7 +183,10 @@ export function schemaOf(db: Db): string {
   return (db.knex.client as { config: { searchPath: string[] } }).config.searchPath[0]!;
 }
 
-/** Makes a connection fit to write money: durable commits, dead peers noticed, no lock held by a stuck transaction for ever. */
+/**
+ * Session settings for writing money: durable commits, dead peers are noticed, and a stuck transaction is ended so that it can't hold a
+ * lock for ever.
+ */
 export const PG_SESSION_SQL = `
   select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') in ('off', 'local');
   set tcp_keepalives_idle = 5;
@@ -188,7 +195,7 @@ export const PG_SESSION_SQL = `
   set idle_in_transaction_session_timeout = '60s';
   set default_transaction_isolation = 'read committed'`;
 
-/** Knex prints stacks on standard output, which is for results; whatever it has to say it also rejects with. */
+/** Silences Knex: it prints stacks on standard output, which is for results, and also rejects with the same errors. */
 const SILENT: Knex.Logger = { warn: () => {}, error: () => {}, deprecate: () => {}, debug: () => {} };
 
 function isPostgresUrl(url: string): boolean {
@@ -208,7 +215,7 @@ function openSqlite(url: string, { create = true }: OpenDbOptions): Db {
   }
   if (filename !== ':memory:') mkdirSync(dirname(filename), { recursive: true });
   const root = sqliteKnex(filename, prepareSqlite);
-  // A database in memory is its connection.
+  // A database in memory exists on one connection only.
   const reads = filename === ':memory:' ? root : sqliteKnex(filename, prepareReads);
   return closable('sqlite', root, reads, async () => void (await root.raw('pragma wal_checkpoint(truncate)')));
 }
@@ -239,7 +246,7 @@ function sqliteKnex(filename: string, prepare: (connection: SqliteDatabase) => v
   });
 }
 
-/** The journal is that of the database; reads never wait for writes in it. */
+/** The journal mode is set on the database by the writing connection; with it reads never wait for writes. */
 function prepareReads(connection: SqliteDatabase): void {
   connection.pragma(`busy_timeout = ${SQLITE_BUSY_TIMEOUT_MS}`);
   connection.pragma('query_only = ON');
@@ -252,7 +259,7 @@ function prepareSqlite(connection: SqliteDatabase): void {
   connection.pragma('synchronous = FULL');
   connection.pragma('fullfsync = ON');
   connection.pragma('foreign_keys = ON');
-  // The log moves into the database less often, and pages that many commits touch move once.
+  // Checkpoint SQLite's write-ahead log less often, so that a page that many commits change is copied once.
   connection.pragma('wal_autocheckpoint = 8000');
   connection.pragma('cache_size = -32000');
   const journal: unknown = connection.pragma('journal_mode', { simple: true });
@@ -285,7 +292,7 @@ function openPg(url: string, options: OpenDbOptions): Db {
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: 'curvebook',
-      // Statements that are sent together share a round trip; those that wait for each other are sent as ever.
+      // Statements that are sent together share a round trip; statements that wait for each other are unaffected.
       pipeline: true,
       types: { getTypeParser },
     } as unknown as Knex.PgConnectionConfig,
@@ -320,7 +327,7 @@ function getTypeParser(oid: number, format: 'text' | 'binary' = 'text'): (value:
 
 const closers = new WeakMap<Db, Set<() => Promise<void>>>();
 
-/** Has `work` done when `db` closes, while its connections still live; the returned function takes that back. */
+/** Registers `work` to run when `db` closes, while its connections are still open. Returns a function that removes it. */
 export function beforeClose(db: Db, work: () => Promise<void>): () => void {
   const works = closers.get(db) ?? new Set();
   closers.set(db, works.add(work));
@@ -332,7 +339,7 @@ function closable(kind: Db['kind'], root: Knex, reads: Knex, last: () => Promise
   const close = async (): Promise<void> => {
     for (const work of closers.get(db) ?? []) await work();
     if (reads !== root) await reads.destroy();
-    // Only a courtesy to the next opener: what is committed is durable with or without it.
+    // Optional, for a faster next start: committed data is durable with or without it.
     await last().catch(() => {});
     await root.destroy();
   };

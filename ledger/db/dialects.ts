@@ -1,5 +1,6 @@
 /**
- * Knex clients that close gaps in the ones they extend. They lean on paths inside the pinned Knex; tests assert what is sent.
+ * Knex clients that correct the ones they extend. They depend on internal paths of the pinned Knex version; tests assert the statements
+ * that are sent.
  */
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,8 +37,8 @@ const BEGIN_RETRY_MS = 20;
 const BEGIN_IMMEDIATE = 'BEGIN IMMEDIATE;';
 
 /**
- * SQLite with write transactions that take the write lock when they begin. A deferred BEGIN takes it at the first write, by when
- * what was read may be stale, and then fails with SQLITE_BUSY whatever the timeout is. Read-only transactions stay deferred.
+ * SQLite with write transactions that take the write lock when they begin. A deferred BEGIN takes it at the first write; by then earlier
+ * reads may be stale, and the write fails with SQLITE_BUSY whatever the timeout is. Read-only transactions stay deferred.
  */
 export class SqliteClient extends BetterSqliteClient {
   override transaction(...args: unknown[]): TransactionLike {
@@ -52,7 +53,7 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   override async _query(connection: RawConnection, query: { sql: string }): Promise<unknown> {
-    // Inside a transaction nothing waits any more: a write transaction has the lock.
+    // Inside a transaction nothing has to wait, because a write transaction holds the lock.
     if (!connection.inTransaction) {
       setBusyTimeout(connection, query.sql === BEGIN_IMMEDIATE ? 0 : SQLITE_BUSY_TIMEOUT_MS);
     }
@@ -60,12 +61,12 @@ export class SqliteClient extends BetterSqliteClient {
   }
 }
 
-/** What each connection's timeout was last set to; a new one has `SQLITE_BUSY_TIMEOUT_MS`. */
+/** The timeout last set on each connection; a new one has `SQLITE_BUSY_TIMEOUT_MS`. */
 const busyTimeouts = new WeakMap<RawConnection, number>();
 
 /**
- * Only when it changes, which between one write transaction and the next it does not. Executed, not prepared: each prepared statement
- * is an object that only a later turn of the event loop frees.
+ * Sends the statement only when the timeout changes; between consecutive write transactions it does not. Executed, not prepared: each
+ * prepared statement is an object that only a later turn of the event loop frees.
  */
 function setBusyTimeout(connection: RawConnection, timeoutMs: number): void {
   if ((busyTimeouts.get(connection) ?? SQLITE_BUSY_TIMEOUT_MS) === timeoutMs) return;
@@ -73,7 +74,7 @@ function setBusyTimeout(connection: RawConnection, timeoutMs: number): void {
   busyTimeouts.set(connection, timeoutMs);
 }
 
-/** Rows that a raw query answered, whichever database answered it. */
+/** Rows of a raw query's result, on either database. */
 function rawRows<T>(answer: unknown): T[] {
   return Array.isArray(answer) ? (answer as T[]) : (answer as { rows: T[] }).rows;
 }
@@ -96,8 +97,8 @@ interface Sender {
 }
 
 /**
- * Sends a statement as it is written, one binding per question mark, past the query builder, which takes longer for it than the database.
- * Outside a transaction it goes the usual way.
+ * Sends plain SQL, one binding per question mark, without the query builder, which takes longer than the database. Outside a transaction it
+ * uses Knex's `raw`.
  */
 async function send(q: Queryable, sql: string, bindings: readonly Binding[]): Promise<unknown> {
   if (q.isTransaction !== true) return q.raw(sql, bindings);
@@ -105,19 +106,19 @@ async function send(q: Queryable, sql: string, bindings: readonly Binding[]): Pr
   return (await client.query(await client.acquireConnection(), { sql, bindings })).response;
 }
 
-/** Rows that a statement answers, sent as it is written. */
+/** Sends plain SQL and returns its rows. */
 export async function sendForRows<T>(q: Queryable, sql: string, bindings: readonly Binding[] = []): Promise<T[]> {
   return rawRows<T>(await send(q, sql, bindings));
 }
 
-/** Changes rows by a statement that is sent as it is written. Returns how many it changed. */
+/** Sends plain SQL that changes rows. Returns how many it changed. */
 export async function sendChange(tx: Knex.Transaction, sql: string, bindings: readonly Binding[]): Promise<number> {
   return rawChanges(await send(tx, sql, bindings));
 }
 
 /**
- * What several statements of one transaction answer, sent without waiting in between: PostgreSQL then needs one round trip for all of them.
- * Rejects with the failure that came first, once all have ended, so that none is sent after the transaction is over.
+ * Waits for several statements of one transaction that were sent together, for which PostgreSQL needs one round trip. Rejects with the
+ * first error, but only once all have ended, so that none is sent after the transaction is over.
  */
 export async function allOrFirstError<T extends readonly unknown[]>(work: {
   [K in keyof T]: Promise<T[K]>;
@@ -129,7 +130,7 @@ export async function allOrFirstError<T extends readonly unknown[]>(work: {
   return ended as unknown as T;
 }
 
-/** As many placeholders, parted by commas. */
+/** So many placeholders, separated by commas. */
 export function placeholders(count: number): string {
   return Array(count).fill('?').join(', ');
 }
@@ -140,11 +141,11 @@ interface Preparing {
 
 /** Statements kept per connection; the least recently used one goes first. */
 const KEPT_STATEMENTS = 200;
-const IS_KEPT = /^\s*(?:select|insert|update|delete|begin|commit)\b/i;
+const IS_KEPT = /^\s*(?:select|with|insert|update|delete|begin|commit)\b/i;
 
 /**
- * Has the connection keep the statements that it prepared: preparing one takes longer than running it. Nothing is kept beyond a
- * statement of another kind, because that may change a table or roll such a change back.
+ * Makes the connection keep its prepared statements, because preparing one takes longer than running it. Any statement other than queries,
+ * changes of rows, BEGIN and COMMIT clears them, because it may change a table or roll such a change back.
  */
 export function keepStatements(connection: Preparing): void {
   const prepare = connection.prepare.bind(connection);
@@ -162,7 +163,7 @@ export function keepStatements(connection: Preparing): void {
   };
 }
 
-/** SQLite itself would wait inside the call, so that the holder of the lock could not go on if it lives in this process. */
+/** Waits here and not in SQLite: SQLite would block the thread, and with it the holder of the lock if that is in this process. */
 async function beginImmediate(send: (sql: string) => Promise<unknown>): Promise<unknown> {
   const deadline = performance.now() + BEGIN_TIMEOUT_MS;
   for (;;) {
@@ -176,7 +177,7 @@ async function beginImmediate(send: (sql: string) => Promise<unknown>): Promise<
   }
 }
 
-/** A COMMIT that did not commit, because a statement of the transaction had failed and nobody had minded. */
+/** A COMMIT that rolled back, because a statement of the transaction had failed and its error was ignored. */
 export class RolledBackError extends Error {
   override readonly name = 'RolledBackError';
   /** The SQLSTATE of statements in a failed transaction. */
@@ -187,7 +188,7 @@ export class RolledBackError extends Error {
   }
 }
 
-/** A COMMIT that stands on this server and perhaps nowhere else: the wait for its replicas was broken off. */
+/** A COMMIT that is durable on this server but perhaps on no replica, because the wait for replicas was cancelled. */
 class UnreplicatedError extends Error {
   override readonly name = 'UnreplicatedError';
 
@@ -196,12 +197,17 @@ class UnreplicatedError extends Error {
   }
 }
 
-/** Connections whose wait for replicas was broken off since their last COMMIT. The server says so in a warning, and that it committed. */
+/**
+ * Connections whose wait for replicas was cancelled since their last COMMIT. The server sends a warning, and reports the COMMIT as done.
+ */
 const unreplicated = new WeakSet<object>();
-/** Its SQLSTATEs, since the text depends on the server's language: a plain warning, or a shutdown. We write nothing that warns. */
+/**
+ * SQLSTATEs of that warning, since its text depends on the server's language: a plain warning, or a shutdown. None of our statements causes
+ * other warnings.
+ */
 const UNREPLICATED = ['01000', '57P01'];
 
-/** Listens for what a PostgreSQL connection is told beside its answers. */
+/** Listens to a PostgreSQL connection's notices. */
 export function watchNotices(connection: {
   on(event: 'notice', listener: (notice: { code?: string }) => void): unknown;
 }): void {
@@ -220,7 +226,7 @@ export class PgClient extends PostgresClient {
     if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
       throw new RolledBackError();
     }
-    // Whoever committed takes it for undecided, and reads back behind a commit that does wait.
+    // The caller then treats the commit as undecided, and reads back after a commit that does wait for replicas.
     if (unreplicated.delete(connection) && /^COMMIT\b/i.test(query.sql)) throw new UnreplicatedError();
     return answer;
   }

@@ -1,8 +1,8 @@
-/** Whether what a database acknowledges is still there after its machine fell over. */
+/** Whether acknowledged commits survive a crash of the database's machine. */
 import { toSafeInt } from '../../core/amounts.js';
 import type { Db } from '../types.js';
 
-/** What the server says of itself, and of this program's sessions. */
+/** Settings of the server and of this program's sessions. */
 export interface PgDurability {
   kind: 'pg';
   version: string;
@@ -12,13 +12,13 @@ export interface PgDurability {
   /** A replica, which takes no writes. */
   isReplica: boolean;
   maxConnections: number;
-  /** Now open, of everybody. */
+  /** Connections open now, of all programs. */
   connections: number;
 }
 
 type Durability = PgDurability | { kind: 'sqlite'; journal: string; synchronous: number };
 
-/** Reads it. */
+/** Reads the settings. */
 export async function readDurability(db: Db): Promise<Durability> {
   if (db.kind === 'sqlite') {
     const [journal] = await db.knex.raw<{ journal_mode: string }[]>('pragma journal_mode');

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL tells of commits: a hint without content that a log has grown, sent by the transaction that grew it. Hints may be lost with a
- * connection, and repeat; whoever gets one reads the log, and reads it from time to time without one.
+ * PostgreSQL notifies of commits: a hint without content that a log has grown, sent by the transaction that appended to it. Hints may be
+ * lost with a connection, and may repeat; so receivers read the log after a hint, and also from time to time without one.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import pg from 'pg';
 import type { Db } from '../types.js';
 import { PG_SESSION_SQL, pgConnectionOf, schemaOf } from './db.js';
 
-/** What may have grown: the ledger log, withdrawals and deposits in it, the order log, the operator's, accepted swap orders. */
+/** What has grown: the ledger log, deposits and withdrawals in it, the order log, the operator log, accepted swap orders. */
 export const HINT_TOPICS = ['ledger', 'claims', 'orders', 'operator', 'swaps'] as const;
 export type HintTopic = (typeof HINT_TOPICS)[number];
 
@@ -21,11 +21,11 @@ interface HintFacts {
 }
 
 export interface Hints {
-  /** Calls back after each hint at the topic, and whenever one may have been missed. Returns how to stop. */
+  /** Calls back after each hint of the topic, and whenever one may have been missed. Returns a function that stops that. */
   on(topic: HintTopic, listener: () => void): () => void;
   /** Null where the database gives no hints. */
   facts(): HintFacts | null;
-  /** Resolves when nothing is listened to any more, after the signal. */
+  /** Resolves when listening has ended, after the signal. */
   readonly done: Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export const NO_HINTS: Hints = { on: () => () => undefined, facts: () => null, d
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** How often a connection on which nothing comes is asked whether it lives, and how long it may take to say so. */
+/** How often a silent connection is probed, and how long it may take to answer. */
 const KEEPALIVE_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 const GOODBYE_MS = 1_000;
@@ -76,7 +76,7 @@ export function listenForHints(db: Db, { signal, logger }: { signal: AbortSignal
       for (const topic of HINT_TOPICS) await client.query(`listen ${client.escapeIdentifier(prefix + topic)}`);
       if (over.signal.aborted) return null;
       facts.connected = true;
-      // What was committed before this was not told.
+      // Commits before this point sent no hint to this connection.
       for (const topic of HINT_TOPICS) tell(topic);
       for (;;) {
         await delay(KEEPALIVE_MS, undefined, { signal: over.signal });
@@ -88,7 +88,7 @@ export function listenForHints(db: Db, { signal, logger }: { signal: AbortSignal
     const why = await Promise.race([ended, asking]);
     over.abort();
     facts.connected = false;
-    // A server that is gone is not waited for.
+    // Does not wait for a server that does not answer.
     await Promise.race([client.end().catch(() => undefined), delay(GOODBYE_MS)]);
     return why;
   }

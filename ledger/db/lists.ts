@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SLICE } from '../../core/merkle.js';
 
-/** Does something with each item, in order, and lets others run after every slice of items, whatever became of them. */
+/** Runs `work` on each item, in order, and yields to the event loop after every slice of items, whatever `work` returns. */
 export async function eachInSlices<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
   let count = 0;
   for (const item of items) {

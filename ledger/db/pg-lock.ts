@@ -4,13 +4,13 @@ import { PG_SESSION_SQL, pgConnectionOf, schemaOf } from './db.js';
 import type { Db } from '../types.js';
 
 /**
- * A PostgreSQL advisory lock, held for as long as its own connection lives. The holder asks the database something every second, which is
- * how others see that it lives: the kernel keeps the connection of a process that is frozen, and its lock with it.
+ * A PostgreSQL advisory lock, held for as long as its own connection lives. The holder sends a query every second, so that others see that
+ * it is alive: a frozen process would keep its connection, and its lock with it.
  */
 export interface AdvisoryLock {
   /** Why the lock was lost; null while it is held. */
   failure(): string | null;
-  /** Ends sessions that keep the session `pid` waiting in the middle of a transaction of which nothing has come for a while. */
+  /** Ends sessions that block the session `pid` by a transaction in which they have sent nothing for a while. */
   endBlockersOf(pid: number): Promise<void>;
   /** Frees the lock by closing its connection; repeated calls do nothing. */
   release(): Promise<void>;
@@ -19,33 +19,33 @@ export interface AdvisoryLock {
 interface AdvisoryLockOptions {
   /** How often to ask for a lock that another session holds. */
   pollMs: number;
-  /** How often the holder asks the database something, so that others see that it lives. */
+  /** How often the holder sends a query, so that others see that it is alive. */
   keepaliveMs: number;
-  /** For how long the lock must have been seen free before it is taken; asked each time. */
+  /** How long the lock must have been seen free before it is taken; called at each try. */
   freeForMs(): number;
-  /** Once it resolves, the lock is asked for at once. */
+  /** Once it resolves, the lock is tried at once. */
   hurry: Promise<unknown> | undefined;
   signal: AbortSignal | undefined;
   /** Called at most once, never after `release`. */
   onLost: (reason: string) => void;
 }
 
-/** A holder that has asked nothing for so long is frozen: whoever waits ends its session. Three times its usual pause. */
+/** A holder that has sent nothing for so long counts as frozen: a waiting process ends its session. Three times its usual pause. */
 export const SILENT_MS = 3_000;
-/** The server itself ends a silent session by then, so that a lock is free even while nobody waits who could tell. */
+/** The server itself ends a silent session after this time, so that its lock becomes free even while no process waits for it. */
 const SESSION_TIMEOUT_MS = 15_000;
 /** How long the database may take to answer before the holder takes its connection for dead. */
 const ANSWER_TIMEOUT_MS = 9_000;
-/** How often somebody who waits looks whether the holder lives. */
+/** How often a waiting process checks whether the holder is alive. */
 const LOOK_MS = 500;
-/** A transaction in which nothing comes for so long, while another process waits for it, is one of a frozen process. */
+/** A transaction without a statement for so long, while another process waits for it, counts as frozen. */
 const STUCK_MS = 2_000;
-/** Sessions of locks bear this name, so that only those are ended that are known to ask each second. */
+/** Application name of lock sessions: only sessions with it are ended, because they are known to send a query each second. */
 const APPLICATION = 'curvebook lock';
 
 /**
- * Waits for the lock called `name` within the schema of `db`, and takes it; a holder that has fallen silent loses it. Rejects with the signal's reason when told to stop, and
- * with the database's error when the connection fails.
+ * Waits for the lock called `name` within the schema of `db`, and takes it; a silent holder loses it. Rejects with the signal's reason when
+ * the signal aborts, and with the database's error when the connection fails.
  */
 export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLockOptions): Promise<AdvisoryLock> {
   const client = new pg.Client({
@@ -124,14 +124,14 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
   };
 }
 
-/** What the lock called `name` is known by to the whole server, whose schemas share its advisory locks. */
+/** Key of the lock called `name` on the server: all schemas share its advisory locks, so the schema is part of the key. */
 export const lockKey = (db: Db, name: string): string => `curvebook:${schemaOf(db)}:${name}`;
 
-/** Since version 14; before that only who waits can tell. */
+/** Works since PostgreSQL 14; before that only a waiting process ends a silent session. */
 const LIMIT_SESSION = `select set_config('idle_session_timeout', '${SESSION_TIMEOUT_MS}', false)
   where current_setting('server_version_num')::int >= 140000`;
 
-/** Needs no other right than the one to log in: sessions of the same role may be ended. */
+/** Needs no privilege beyond LOGIN, because a role may end its own sessions. */
 const END_SILENT_HOLDER = `select pg_terminate_backend(activity.pid)
   from pg_locks join pg_stat_activity as activity on activity.pid = pg_locks.pid
   where locktype = 'advisory' and granted and objsubid = 1

@@ -1,7 +1,7 @@
-/** Whether what is committed outlives the server that committed it: replicas, and how many of them each commit waits for. */
+/** Whether commits survive the loss of the server: its replicas, and how many of them each commit waits for. */
 import type { Db } from '../types.js';
 
-/** One connected replica, as `pg_stat_replication` has it. */
+/** One connected replica from `pg_stat_replication`. */
 interface Replica {
   name: string;
   /** Null where the role may not see it: it needs `pg_monitor`. */
@@ -16,7 +16,7 @@ export interface Replication {
   synchronousStandbyNames: string;
 }
 
-/** Replicas by what a commit waits for; `unknown` ones can't be told for want of a right. */
+/** Numbers of replicas by whether a commit waits for them; `unknown` where the role lacks the right to see it. */
 export interface ReplicaCounts {
   sync: number;
   async: number;
@@ -27,11 +27,11 @@ interface ReplicationVerdict {
   counts: ReplicaCounts;
   /** Why a commit that was acknowledged may be lost with the server; null when it can't, or when there is no replica to lose it to. */
   problem: string | null;
-  /** Each commit waits for a replica at least. */
+  /** Each commit waits for at least one replica. */
   isSynchronous: boolean;
 }
 
-/** What the server says of its replicas; null on SQLite, which has none. */
+/** Reads the server's replicas; null on SQLite, which has none. */
 export async function readReplication(db: Db): Promise<Replication | null> {
   if (db.kind === 'sqlite') return null;
   const { rows } = await db.knex.raw<{
@@ -47,10 +47,10 @@ export async function readReplication(db: Db): Promise<Replication | null> {
   };
 }
 
-/** Values of `synchronous_commit` with which a commit waits until a replica has written it down. */
+/** Values of `synchronous_commit` with which a commit waits until a replica has flushed it. */
 const WAITS = ['on', 'remote_apply'];
 
-/** Judges what the server said. A base backup under way is no replica. */
+/** Judges the server's answer. A base backup in progress is no replica. */
 export function judgeReplication({ replicas, synchronousCommit, ...names }: Replication): ReplicationVerdict {
   const counts: ReplicaCounts = { sync: 0, async: 0, unknown: 0 };
   for (const { state, syncState } of replicas) {
@@ -71,7 +71,7 @@ function problemOf(
 ): string | null {
   if (sync + async + unknown === 0) return null;
   if (!waits) return `synchronous_commit is ${synchronousCommit}: commits wait for no replica`;
-  // What the role can't see is judged by what the server was told to do.
+  // Where the role can't see the replicas' state, `synchronous_standby_names` decides.
   if (unknown > 0 && names !== '') return null;
   if (unknown > 0) return 'synchronous_standby_names is empty: commits wait for no replica';
   return `${async} replicas are attached and none is synchronous: what was acknowledged can be lost with the server`;

@@ -1,6 +1,6 @@
 /**
- * Rows of any table as they are stored, for whoever checks or compares them. Everybody else reads through the functions beside each log,
- * which say what rows mean.
+ * Rows of any table as they are stored, for code that checks or compares them. Other code reads through the functions of each log, which
+ * interpret the rows.
  */
 import type { Tables } from 'knex/types/tables.js';
 import { toSafeInt } from '../../core/amounts.js';
@@ -26,7 +26,7 @@ export interface RowFilter<T extends Table> {
   offset?: number;
 }
 
-/** The rows of a table that a filter names; all without one, in no order. */
+/** The rows of a table that match a filter; without a filter all, in no order. */
 export async function readRows<T extends Table>(
   q: Queryable,
   table: T,
@@ -38,7 +38,7 @@ export async function readRows<T extends Table>(
   return sendForRows<Stored<T>>(q, `select * from ${quoted(table)}${text}${order}${limit}`, bindings);
 }
 
-/** The first row that a filter names, undefined without any. */
+/** The first row that matches a filter, undefined without any. */
 export async function firstRow<T extends Table>(
   q: Queryable,
   table: T,
@@ -56,7 +56,7 @@ export async function countRows<T extends Table>(q: Queryable, table: T, filter:
   return toSafeInt(BigInt(row?.total ?? 0));
 }
 
-/** The lowest and the highest number in a column of the rows that a filter names; null without any. */
+/** The lowest and the highest number in a column of the rows that match a filter; null without any. */
 export async function extremes<T extends Table>(
   q: Queryable,
   table: T,

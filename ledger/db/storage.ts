@@ -1,4 +1,4 @@
-/** How large the database is, and what lets it grow. Bytes and rows are no amounts of money: numbers will do. */
+/** How large the database is, and what makes it grow. Bytes and rows are plain numbers, since they are no amounts of money. */
 import { toSafeInt } from '../../core/amounts.js';
 import { sendForRows } from './dialects.js';
 import type { Db, Queryable } from '../types.js';
@@ -9,9 +9,9 @@ interface StorageShare {
   /** How many there are, and how many of them came in the last 24 hours. */
   count: number;
   lastDay: number;
-  /** Of all tables that hold them, indexes included, divided by their number; 0 while there are none. */
+  /** Bytes of all tables that hold them, including indexes, divided by their number; 0 while there are none. */
   bytesEach: number;
-  /** What the last 24 hours added: `lastDay` times `bytesEach`. Order rows are compacted again, the others stay. */
+  /** What the last 24 hours added: `lastDay` times `bytesEach`. Order rows are removed later by compaction, the others stay. */
   bytesLastDay: number;
 }
 
@@ -19,7 +19,7 @@ export interface StorageReport {
   /** Of the whole database, free pages included. */
   bytes: number;
   shares: StorageShare[];
-  /** Of all tables that no share has, indexes included: deposits and withdrawals, accounts, halts, what was reversed. */
+  /** Bytes of all tables in no share, including indexes: deposits and withdrawals, accounts, halts, orphans. */
   otherBytes: number;
 }
 

@@ -24,7 +24,7 @@ export type Stored<T extends keyof Tables> = Tables[T];
 
 declare module 'knex/types/tables.js' {
   interface Tables {
-    // The order log, and what compaction leaves of its rows (docs/glossary.md: folded).
+    // The order log, and the compacted book (`folded_…`, see docs/glossary.md).
     order_log: {
       order_seq: number;
       time_ms: number;
@@ -75,7 +75,7 @@ declare module 'knex/types/tables.js' {
       since_ms: number;
       valid_until_ms: number;
       approved_seq: number;
-      /** 0 once it was replaced or removed: its address stays taken. */
+      /** 0 once it was replaced or removed; its address can't be used again. */
       is_live: number;
     };
     // The publication log.
@@ -118,7 +118,7 @@ declare module 'knex/types/tables.js' {
       gas_used: number;
       succeeded: number;
       seen_ms: number;
-      /** Indices of the markets that it was for, with commas between them; empty for none. */
+      /** Comma-separated indexes of the markets that it was for; empty for none. */
       markets: string;
       fee_wei: Amount;
     };
@@ -233,11 +233,11 @@ declare module 'knex/types/tables.js' {
       result: 'sent' | 'refused';
       attempt_no: number;
       time_ms: number;
-      /** Of an attempt that was sent: its key in the outbox. Of one that was refused: `code` and `message`. */
+      /** For an attempt that was sent: its key in the outbox. An attempt that was refused has `code` and `message`. */
       tx_key: string | null;
       code: string | null;
       message: string | null;
-      /** Whether our curve is a part of the route; 1 for attempts of which that was not noted. */
+      /** Whether our curve is a part of the route; 1 for attempts from before this was stored. */
       on_curve: number;
     };
     swap_outcomes: {
@@ -304,7 +304,7 @@ declare module 'knex/types/tables.js' {
       /** 0 open, 1 its nonce is used, 2 given up. */
       finished: number;
       valid_until_sec: number | null;
-      /** The most that it and what replaces it may bid; null without a bound. */
+      /** The most that it and its replacements may bid; null without a bound. */
       max_fee_wei: Amount | null;
     };
     writers: {

@@ -1,6 +1,6 @@
 /**
- * One writer per log. The epoch of a log is raised by whoever takes it over and checked, under a row lock, inside every
- * transaction that appends to it: a holder that was overtaken writes nothing, whatever it still believes.
+ * One writer per log. Each take-over of a log raises its epoch. Every transaction that appends to the log checks the epoch under a row
+ * lock, so a former holder can write nothing, even if it has not noticed the take-over.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
@@ -13,15 +13,15 @@ import { migrations } from '../migrations/index.js';
 import type { Db, LogName, Queryable, Transaction, Writer } from '../types.js';
 
 interface AcquireOptions {
-  /** Gives up, also in the middle of a take-over: `acquireWriter` then holds nothing and rejects with the signal's reason. */
+  /** Aborts the wait, also in the middle of a take-over: `acquireWriter` then holds nothing and rejects with the signal's reason. */
   signal?: AbortSignal;
   /** Called at most once, when the log is lost other than by `release`. */
   onLost?: (error: WriterLostError) => void;
   /** PostgreSQL: how often a standby asks for the lock. */
   pollMs?: number;
-  /** PostgreSQL: how often a holder shows that it lives. */
+  /** PostgreSQL: how often a holder shows that it is alive. */
   keepaliveMs?: number;
-  /** PostgreSQL: for how long a standby must have seen the log free before it takes it. Asked each time; 0 unless given. */
+  /** PostgreSQL: how long a standby must have seen the log free before it takes it. Called at each try; default 0. */
   freeForMs?(): number;
   /** PostgreSQL: once it resolves, a standby asks for the lock at once instead of at its next turn. */
   hurry?: Promise<unknown>;
@@ -29,14 +29,14 @@ interface AcquireOptions {
 
 const POLL_MS = 250;
 const KEEPALIVE_MS = 1_000;
-/** How often a take-over looks whether a frozen process keeps it waiting. */
+/** How often a take-over checks whether a frozen process blocks it. */
 const LOOK_MS = 250;
 
 /**
- * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own.
- * A holder that shows no life for some
- * seconds, because it is frozen, loses the lock to who waits. SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder. Closing the
- * database releases its writers. Throws DatabaseError `DATABASE_NEWER` when the tables were changed by a newer version.
+ * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own. A holder
+ * that is silent for some seconds, because it is frozen, loses the lock to a waiting process. On SQLite there is one process, so the newest
+ * take-over wins at once. On both the epoch is raised, which stops any earlier holder from writing. Closing the database releases its
+ * writers. Throws DatabaseError `DATABASE_NEWER` when the tables were changed by a newer version.
  */
 export async function acquireWriter(db: Db, log: LogName, options: AcquireOptions = {}): Promise<Writer> {
   options.signal?.throwIfAborted();
@@ -66,7 +66,7 @@ export async function acquireWriter(db: Db, log: LogName, options: AcquireOption
   }
 }
 
-/** A holder that was frozen in the middle of a transaction keeps the row, whatever became of its lock: its session is ended, too. */
+/** A holder that froze in the middle of a transaction keeps the row locked even without the advisory lock, so its session is ended, too. */
 async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Promise<number> {
   let pid: number | null = null;
   let isOver = false;
@@ -77,7 +77,7 @@ async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Prom
     }
     await tx('writers').insert({ log, epoch: 0 }).onConflict('log').ignore();
     await tx('writers').where({ log }).increment('epoch', 1);
-    // Behind the row's lock: a change of the tables either is seen here or raises the epoch once more.
+    // Runs while holding the row's lock: a change of the tables is either seen here, or it raises the epoch again afterwards.
     await checkVersion(tx);
     const row = await tx<{ log: string; epoch: number }>('writers').where({ log }).first('epoch');
     return row!.epoch;
@@ -85,7 +85,7 @@ async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Prom
   async function watch({ endBlockersOf }: AdvisoryLock): Promise<void> {
     for (await sleep(LOOK_MS); !isOver; await sleep(LOOK_MS)) if (pid !== null) await endBlockersOf(pid);
   }
-  // What ends the look ends the lock, too, which tells its holder.
+  // An error that ends this check also ends the lock, and the lock reports it to its holder.
   if (lock !== null) watch(lock).catch(() => undefined);
   try {
     return await raising;
@@ -94,7 +94,7 @@ async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Prom
   }
 }
 
-/** A process that waited for a log while the tables were changed does not know what to write into them. */
+/** A process that waited for a log while the tables were migrated does not know their new columns. */
 async function checkVersion(q: Queryable): Promise<void> {
   const known = new Set(migrations.map(({ name }) => name));
   const done = await q<{ name: string }>('knex_migrations').select('name');
@@ -151,7 +151,7 @@ function createWriter(
   return writer;
 }
 
-/** A pool may hand out a connection that the server has just ended; each of these tries takes another one. */
+/** The pool may return a connection that the server has just closed; each try takes another one. */
 const BEGIN_TRIES = 3;
 
 async function fencedTransaction<T>(
@@ -172,7 +172,7 @@ async function fencedTransaction<T>(
 /** Where a transaction failed: before anything of it was sent, in its body, which is rolled back, or at COMMIT. */
 type Phase = 'beginning' | 'writing' | 'committing';
 
-/** Written out: it is part of every commit, and building a query takes longer than running it. */
+/** Plain SQL: it is part of every commit, and building a query takes longer than running it. */
 const FENCE = 'update writers set epoch = ? where log = ? and epoch = ?';
 
 async function attemptTransaction<T>(
@@ -185,7 +185,7 @@ async function attemptTransaction<T>(
   try {
     const result = await db.knex.transaction(async (tx) => {
       try {
-        // The update takes the row's lock, so that a take-over waits for this transaction and is seen by the next one.
+        // The update takes the row's lock, so that a take-over waits for this transaction, and the next transaction sees the take-over.
         const held = await sendChange(tx, FENCE, [epoch, log, epoch]);
         if (held !== 1) throw new WriterLostError(log, 'another process took it over');
         progress.phase = 'writing';
@@ -204,24 +204,21 @@ async function attemptTransaction<T>(
   }
 }
 
-/** True unless the database itself answered, which for a COMMIT means that it was rolled back. */
+/** True unless the database itself answered with an error, which for a COMMIT means that it was rolled back. */
 function isConnectionFailure(db: Db, error: unknown): boolean {
   const code = databaseErrorCode(error);
   if (db.kind === 'sqlite') return code.startsWith('SQLITE_IOERR');
   if (error instanceof WriterLostError || error instanceof RolledBackError) return false;
-  // A server that shuts down or crashes says so, and says nothing about a COMMIT under way.
+  // These codes report a shutdown or a crash, which leave the outcome of a COMMIT in progress open.
   return !(error instanceof pg.DatabaseError) || /^(08|57|58|XX)/.test(code);
 }
 
-/**
- * Which logs somebody holds now. PostgreSQL tells of every process of the deployment; null on SQLite, where only the one process that
- * uses the file can say.
- */
+/** Which logs are held now by any process of the deployment; null on SQLite, where only the process that uses the file knows. */
 export async function readLogHolders(db: Db, logs: readonly LogName[]): Promise<Set<LogName> | null> {
   if (db.kind === 'sqlite') return null;
   const held = new Set<LogName>();
   for (const log of logs) {
-    // A lock by one bigint shows as its two halves, and with objsubid 1.
+    // pg_locks shows a lock on one bigint as two halves, with objsubid 1.
     const answer = await db.knex.raw<{ rows: { held: boolean }[] }>(
       `select exists (
          select 1 from pg_locks
@@ -237,7 +234,7 @@ export async function readLogHolders(db: Db, logs: readonly LogName[]): Promise<
 }
 
 /**
- * Waits until no transaction of a log's writer is under way, and holds up the next one until this transaction ends. On SQLite there is one
+ * Waits until no transaction of a log's writer is in progress, and blocks the next one until this transaction ends. On SQLite there is one
  * write transaction at a time anyway.
  */
 export async function waitForWriter(db: Db, tx: Transaction, log: LogName): Promise<void> {

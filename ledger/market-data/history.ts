@@ -14,7 +14,7 @@ export interface FillPage {
   limit: number;
   /** Only fills that an order of this maker had a part in. */
   maker?: Address | undefined;
-  /** Only fills that this address sent the swap of. Not allOrFirstError with a maker. */
+  /** Only fills that this address sent the swap of. Not together with a maker. */
   taker?: Address | undefined;
 }
 
@@ -42,7 +42,7 @@ export async function fillsPage(q: Queryable, page: FillPage): Promise<ChainFill
   return rows.map(toChainFill);
 }
 
-/** Where a part of a fill stands among a maker's. */
+/** Position of a part in a maker's list of fills. */
 export interface PartCursor {
   timestampMs: number;
   market: number;
@@ -81,15 +81,17 @@ export async function makerFillsPage(
     page.market === undefined
       ? 'part.timestamp_ms desc, part.market desc, part.fill_seq desc, part.part_no desc'
       : 'part.fill_seq desc, part.part_no desc';
+  // What the fills say is read of the page alone, not of all parts of one time.
+  const own = `select part.* from order_fills as part where ${where} order by ${order} limit ?`;
   const sql =
-    'select part.*, fill.tx_hash, fill.block_number, fill.taker from order_fills as part ' +
-    `join fills as fill on fill.market = part.market and fill.fill_seq = part.fill_seq where ${where} order by ${order} limit ?`;
+    `select part.*, fill.tx_hash, fill.block_number, fill.taker from (${own}) as part ` +
+    `join fills as fill on fill.market = part.market and fill.fill_seq = part.fill_seq order by ${order}`;
   type Row = UserFillRow & { part_no: number; taker: Address };
   const rows = await sendForRows<Row>(q, sql, [...bindings, checkLimit(page.limit)]);
   return rows.map((row) => ({ ...toUserFill(row), partNo: row.part_no, taker: row.taker }));
 }
 
-/** Where a swap stands on the chain. */
+/** Position of a swap on the chain. */
 export interface SwapCursor {
   blockNumber: number;
   logIndex: number;

@@ -7,7 +7,7 @@ import { placeholders, sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** What the fills of one maker in one market came to. */
+/** The position of one maker in one market. */
 export interface MakerPosition extends Position {
   maker: Address;
   market: number;
@@ -27,7 +27,7 @@ export async function readPositionsOf(q: Queryable, makers: readonly Address[]):
   return found;
 }
 
-/** Positions of all makers in a market, by address; those without a fill left are passed over. */
+/** Positions of all makers in a market, by address, without those that have no fill left. */
 export async function readPositionsIn(q: Queryable, market: number): Promise<MakerPosition[]> {
   const sql = 'select * from maker_positions where market = ? and parts > 0 order by maker';
   return (await sendForRows<Stored<'maker_positions'>>(q, sql, [market])).map(fromRow);

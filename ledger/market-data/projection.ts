@@ -1,6 +1,6 @@
 /**
- * What each generation adds to candles and positions, and what a reversal takes away. Both are projections of order fills alone: `verify`
- * derives them again, and `rebuildMarketData` makes them anew.
+ * Updates candles and positions for each generation and each reversal. Both are projections of order fills alone: `verify` derives them
+ * again and compares, and `rebuildMarketData` replaces them.
  */
 import type { Knex } from 'knex';
 import { candlesOf, joined, joinedAs, type TradePart } from '../../core/market-data/candles.js';
@@ -27,7 +27,7 @@ import {
 } from './candle-rows.js';
 import { positionKey, readPositionsOf, storePositions, type MakerPosition } from './position-rows.js';
 
-/** What one order's part of a fill was paid, and what of it its maker earned by closing. Quote units. */
+/** Quote amount of one order's part of a fill, and its maker's profit from closing with it. Quote units. */
 export interface PartDetails {
   quoteUnits: bigint;
   closedUnits: bigint;
@@ -43,7 +43,7 @@ interface MarketDataChange {
 /** Positions by `positionKey`, moved on in place. */
 export type Positions = Map<string, MakerPosition>;
 
-/** A fill's parts in their order, with what each was paid and earned; moves the makers' positions on. */
+/** A fill's parts in their order, with the quote amount and the profit of each; updates the makers' positions. */
 export function takeFill(
   positions: Positions,
   { decomposition, orderFills }: Pick<AttributedFill, 'decomposition' | 'orderFills'>,
@@ -75,7 +75,7 @@ export function tradesOf(
   }));
 }
 
-/** What a generation's fills add to what is stored. Those of a market are in their order. */
+/** The changes that a generation's fills make. The fills of a market must be in their order. */
 export async function marketDataAfter(q: Queryable, fills: readonly AttributedFill[]): Promise<MarketDataChange> {
   if (fills.length === 0) return { details: new Map(), candles: [], positions: [] };
   const makers = [...new Set(fills.flatMap(({ orderFills }) => orderFills.map(({ maker }) => maker)))];
@@ -113,8 +113,9 @@ export async function storeMarketData(
 }
 
 /**
- * Takes the order fills of the generations after the kept one out of positions and candles; call it before their rows are set aside. Candles
- * that begin after the last block that stays are deleted, and those that contain it made anew: a minute of trades, a longer one of shorter ones.
+ * Removes the order fills of the generations after the kept one from positions and candles; call it before their rows are moved to the
+ * orphans. Candles that begin after the last kept block are deleted, and those that contain it are rebuilt: a minute from trades, a longer
+ * one from shorter ones.
  */
 export async function reverseMarketData(
   tx: Knex.Transaction,

@@ -1,4 +1,4 @@
-/** Candles and the last 24 hours of a market, as they are served. */
+/** Candles and the last 24 hours of a market, for the public interfaces. */
 import { withoutGaps, type Candle } from '../../core/market-data/candles.js';
 import { DAY_MS, openOf, opensBefore, type Interval } from '../../core/market-data/intervals.js';
 import type { Queryable } from '../types.js';
@@ -10,9 +10,9 @@ export interface CandleRange {
   /** The candles that contain these times and all between them. */
   fromMs: number;
   toMs: number;
-  /** Candles that begin later than this are not there yet, unless something was traded in them. */
+  /** No candle begins later than this, unless it has a trade. */
   nowMs: number;
-  /** Most candles; of more the newest ones. */
+  /** Most candles; if there are more, the newest ones are returned. */
   limit: number;
 }
 
@@ -45,13 +45,13 @@ export interface DayFigures {
   lastTicks: bigint | null;
 }
 
-/** Of a market that was never traded, zero and null. */
+/** Figures of a market's last 24 hours; zero and null for a market that was never traded. */
 export async function dayFigures(q: Queryable, market: number, nowMs: number): Promise<DayFigures> {
   const newest = await lastCandleBefore(q, { market, interval: '1m', beforeMs: EVER });
   if (newest === null) return { baseUnits: 0n, quoteUnits: 0n, previousTicks: null, lastTicks: null };
   const toMs = openOf('1m', Math.max(nowMs, newest.openMs));
   const fromMs = toMs - DAY_MS + 60_000;
-  // Whole hours lie between the minutes of the first and those after the last one.
+  // The range is summed by minutes up to the first whole hour, by hours, and by minutes after the last whole hour.
   const firstHour = openOf('1h', fromMs + 3_599_999);
   const lastHour = openOf('1h', toMs);
   const before = await lastCandleBefore(q, { market, interval: '1m', beforeMs: fromMs });

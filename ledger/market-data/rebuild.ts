@@ -1,4 +1,4 @@
-/** Candles, positions and what parts of fills were paid, made anew from the fills. */
+/** Rebuilds candles, positions and the quote amounts of fill parts from the fills. */
 import type { Knex } from 'knex';
 import { joined, candlesOf } from '../../core/market-data/candles.js';
 import { sendForRows } from '../db/dialects.js';
@@ -13,7 +13,7 @@ import type { Stored } from '../db/tables.js';
 /** Fills read at a time. */
 const PAGE = 200;
 
-/** What the fills of one market come to, page by page. */
+/** What a page of one market's fills derives. */
 export interface DerivedPage {
   fills: readonly AttributedFill[];
   details: ReadonlyMap<AttributedPart, PartDetails>;
@@ -22,7 +22,7 @@ export interface DerivedPage {
 }
 
 /**
- * Derives the candles of a market from its stored fills, a page of fills at a time, and moves `positions` on. The last page has the candles
+ * Derives the candles of a market from its stored fills, a page of fills at a time, and updates `positions`. The last page has the candles
  * that are still open.
  */
 export async function* deriveMarketData(
@@ -60,13 +60,15 @@ function advance(open: Map<string, MarketCandle>, added: MarketCandle): MarketCa
   return before === undefined || same ? [] : [before];
 }
 
-/** Told how many fills of how many were derived anew. */
+/** Called with the number of fills done and of all fills. */
 export type RebuildProgress = (done: number, total: number) => void;
 
 /** Fills between two calls of `RebuildProgress`. */
 const PROGRESS_FILLS = 10_000;
 
-/** Replaces all rows of the projections by what the fills say, inside a transaction of the ledger log's writer, or of a migration. */
+/**
+ * Replaces all rows of the projections by those derived from the fills, inside a transaction of the ledger log's writer, or of a migration.
+ */
 export async function rebuildMarketData(tx: Knex.Transaction, onProgress?: RebuildProgress): Promise<void> {
   const [counted] = await sendForRows<{ total: number }>(tx, 'select count(*) as total from fills');
   const total = counted!.total;

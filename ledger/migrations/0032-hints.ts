@@ -2,7 +2,7 @@
 import type { Migration } from './tables.js';
 
 /** Tables whose new rows somebody waits for, and what is hinted at. */
-const TOPICS = {
+export const HINTED_TABLES = {
   generations: 'ledger',
   halts: 'ledger',
   reversals: 'ledger',
@@ -25,7 +25,7 @@ export const hints: Migration = {
         perform pg_notify('curvebook_' || md5(tg_table_schema) || '_' || tg_argv[0], '');
         return null;
       end $$`);
-    for (const [table, topic] of Object.entries(TOPICS)) {
+    for (const [table, topic] of Object.entries(HINTED_TABLES)) {
       await db.raw(
         `create trigger hint_at_rows after insert on ?? for each statement execute procedure hint_at_rows('${topic}')`,
         [table],

@@ -16,8 +16,14 @@ import { accounts } from './0028-accounts.js';
 import { gas } from './0029-gas.js';
 import { hints } from './0032-hints.js';
 import { outboxBounds, swapCosts, swapCancellations } from './0035-0037-columns.js';
-import { swapPermits } from './0038-swap-permits.js';
-import { pastOrders } from './0039-past-orders.js';
+import {
+  boundedCounts,
+  compactFills,
+  oneIndexLess,
+  pastOrders,
+  swapPermits,
+  unknownCosts,
+} from './0038-0044-columns.js';
 import { swapFees } from './0040-swap-fees.js';
 
 /** All steps, oldest first. */
@@ -54,4 +60,8 @@ export const migrations: readonly Migration[] = [
   swapPermits,
   pastOrders,
   swapFees,
+  unknownCosts,
+  compactFills,
+  oneIndexLess,
+  boundedCounts,
 ];

@@ -2,12 +2,12 @@ import type { Address } from '../../core/types.js';
 import { checkLimit, fromColumn, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import { lastHaltNo, readHalt } from '../chain/halts.js';
-import { readMarkets } from '../chain/markets.js';
+import { readMarkets, readSaid } from '../chain/markets.js';
 import { acquireWriter } from '../db/writers.js';
 import type { Db, OperatorRow, Queryable, SaidOfToken } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** What the operator decided so far. */
+/** State of the operator log after all its rows. */
 export interface OperatorState {
   /** Makers that may quote. */
   approved: Set<Address>;
@@ -15,16 +15,16 @@ export interface OperatorState {
   suspended: Set<Address>;
   /** Indexes of markets that take no orders. */
   delisted: Set<number>;
-  /** What tokens say of themselves as the operator has read it again. */
+  /** Token metadata that the operator has confirmed by `reread`. */
   reread: Map<Address, SaidOfToken>;
-  /** What stops the ledger: a halt that the watcher found, with its code, else the operator's own with the code `operator`. */
+  /** The halt in effect: one that the watcher found, with its code, else the operator's own with the code `operator`. */
   halted: { code: string; message: string } | null;
   /** Note of the operator's own halt. */
   operatorHalt: string | null;
   lastSeq: number;
 }
 
-/** An act that the operator log does not take. */
+/** An act that the operator log refuses. */
 class OperatorRowError extends Error {
   override readonly name = 'OperatorRowError';
 
@@ -40,11 +40,12 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
 const PAGE = 1_000;
 
 /**
- * Appends one act and returns it with its number. The operator log is taken for this one row only; the call rejects with the
- * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
- * follows. Throws OperatorRowError `bad_maker` unless approve, suspend, lowerClaim and assign, and only they, name an address in lower
- * case, `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, `bad_market` unless delist
- * and relist, and only they, name the index of a listed market, and `bad_item` unless assign, and only that, names an item and a reason, and `bad_token` unless reread, and only that, names a token.
+ * Appends one act and returns it with its number. The operator log is held for this one row only; the call rejects with the signal's reason
+ * when another process holds it for more than 10 s. A resume clears every halt that is durable now, and no later one. Throws
+ * OperatorRowError `bad_maker` unless approve, suspend, lowerClaim and assign, and only they, name an address in lower case, `bad_claim`
+ * unless lowerClaim, and only that, says what to lower, `never_approved` for suspending an address that was never approved, `bad_market`
+ * unless delist and relist, and only they, name the index of a listed market, and `bad_item` unless assign, and only that, names an item
+ * and a reason, and `bad_token` unless reread, and only that, names a token.
  */
 export async function appendOperatorRow(
   db: Db,
@@ -82,8 +83,8 @@ export async function appendOperatorRow(
 }
 
 /**
- * The state after all rows. Given an earlier state it reads only what came after and returns a new state, so that asking before
- * every write stays cheap.
+ * The state after all rows. Given an earlier state it reads only what came after and returns a new state, so that a read before every write
+ * stays cheap.
  */
 export async function readOperatorState(q: Queryable, earlier?: OperatorState): Promise<OperatorState> {
   const state: OperatorState = {
@@ -105,8 +106,8 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
 }
 
 /**
- * Approvals, suspensions and delistings after all rows, given an earlier state: one query, and the very same state when nothing is
- * new. `halted` is that of the earlier state; whoever acts on halts reads the whole state.
+ * Approvals, suspensions and delistings after all rows, given an earlier state: one query, and the same object when nothing is new.
+ * `halted` is copied from the earlier state; code that acts on halts must call `readOperatorState`.
  */
 export async function followOperatorLog(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
   const rows = await readOperatorRows(q, { after: earlier.lastSeq, limit: PAGE });
@@ -127,8 +128,8 @@ const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, market, tok
   from operator_log where operator_seq > ? order by operator_seq limit ?`;
 
 /**
- * The oldest lowering that is asked for and neither under way, nor done, nor found to have nothing to lower; null when there is none.
- * One whose transaction was never signed, or had no effect, is asked for still.
+ * The oldest requested lowering of a claim that is neither in progress, nor done, nor found to have nothing to lower; null when there is
+ * none. A lowering whose transaction was never signed, or had no effect, is still open.
  */
 export async function nextLowering(q: Queryable): Promise<OperatorRow | null> {
   const [row] = await sendForRows<Stored<'operator_log'>>(q, NEXT_LOWERING);
@@ -145,7 +146,7 @@ const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, 
 
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
-  // Written out: every group of orders asks this first.
+  // Plain SQL: it runs before every group commit of orders.
   return (await sendForRows<Stored<'operator_log'>>(q, ROWS_AFTER, [range.after, checkLimit(range.limit)])).map(
     fromRow,
   );
@@ -155,8 +156,7 @@ function fromRow(row: Stored<'operator_log'>): OperatorRow {
   const token = row.token;
   const lower =
     token === null || row.amount_units === null ? {} : { lower: { token, amountUnits: fromColumn(row.amount_units) } };
-  const reread =
-    token === null || row.kind !== 'reread' ? {} : { reread: { token, ...(JSON.parse(row.note) as SaidOfToken) } };
+  const reread = token === null || row.kind !== 'reread' ? {} : { reread: { token, ...readSaid(row.note) } };
   return {
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,
@@ -172,6 +172,15 @@ function fromRow(row: Stored<'operator_log'>): OperatorRow {
 
 /** The note of a `reread` is what the token says. */
 const rereadNote = ({ symbol, decimals }: SaidOfToken): string => JSON.stringify({ symbol, decimals });
+
+/** The operator's own halt that it has not resumed; null without one. */
+export async function readOperatorHalt(q: Queryable): Promise<OperatorState['halted']> {
+  const [newest] = await sendForRows<{ kind: string; note: string }>(q, NEWEST_HALT_OR_RESUME);
+  return newest?.kind === 'halt' ? { code: 'operator', message: newest.note } : null;
+}
+
+const NEWEST_HALT_OR_RESUME = `select kind, note from operator_log where kind in ('halt', 'resume')
+  order by operator_seq desc limit 1`;
 
 function ownHalt(state: OperatorState): OperatorState['halted'] {
   return state.operatorHalt === null ? null : { code: 'operator', message: state.operatorHalt };

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
+import { highest } from '../db/aggregates.js';
 import { rebuildActivity } from '../accounts/rebuild.js';
 import { restartCapital } from '../chain/operator-capital.js';
 import { reverseGenerations } from '../chain/reversals.js';
@@ -11,7 +12,7 @@ import { appendOperatorRow } from './operator-log.js';
 import type { Db, Queryable } from '../types.js';
 
 const requestSchema = z.object({
-  /** What to take back; null when only the counters start again. */
+  /** What to reverse; null when only the counters restart. */
   reversal: z
     .object({
       headGeneration: z.int().positive(),
@@ -27,16 +28,16 @@ const requestSchema = z.object({
       depth: z.int().nonnegative(),
     })
     .nullable(),
-  /** Lets the net_capital counters start again behind it. */
+  /** Also restarts the net_capital counters after it. */
   capitalOrigin: z.boolean(),
-  /** Makes what is derived from the fills (candles, positions, sums of accounts) anew. */
+  /** Rebuilds what is derived from the fills (candles, positions, sums of accounts). */
   marketData: z.boolean().default(false),
 });
 
 /** What `curvebook reconcile` asks the watcher for. */
 type ReconcileRequest = z.output<typeof requestSchema>;
 
-/** `meta` key: the newest request that had what is derived from the fills made anew. */
+/** `meta` key: the newest request that rebuilt what is derived from the fills. */
 const DERIVED_BY = 'derived_by_operator_seq';
 
 /** Appends the request to the operator log and returns its number. */
@@ -59,19 +60,22 @@ export async function readReconcileRequest(q: Queryable): Promise<(ReconcileRequ
 
 /** Number of the newest request that was carried out, 0 before the first. */
 export async function lastCarriedOut(q: Queryable): Promise<number> {
-  const reversed = (await q('reversals').max({ last: 'operator_seq' }).first()) as { last: number | null };
-  const restarted = (await q('capital_origins').max({ last: 'operator_seq' }).first()) as { last: number | null };
+  const reversed = await highest(q('reversals'), 'operator_seq');
+  const restarted = await highest(q('capital_origins'), 'operator_seq');
   const derived = await q<{ key: string; value: string }>('meta').where({ key: DERIVED_BY }).first('value');
-  return Math.max(reversed.last ?? 0, restarted.last ?? 0, toSafeInt(derived?.value ?? '0'));
+  return Math.max(reversed ?? 0, restarted ?? 0, toSafeInt(derived?.value ?? '0'));
 }
 
-/** Does what was asked for, inside a transaction of the ledger log's writer. Throws LedgerInvariantError where the ledger has moved on since. */
+/**
+ * Carries out a request, inside a transaction of the ledger log's writer. Throws LedgerInvariantError when the ledger has changed since the
+ * request.
+ */
 export async function carryOutReconcile(
   tx: Knex.Transaction,
   { reversal, capitalOrigin, marketData }: ReconcileRequest,
   by: { operatorSeq: number; timeMs: number },
 ): Promise<void> {
-  // First: a reversal takes off what was right before it.
+  // Before the reversal, because a reversal subtracts from the projections and needs them right.
   if (marketData) {
     await rebuildMarketData(tx);
     await rebuildActivity(tx);

@@ -8,8 +8,8 @@ import { readSuspense, type SuspenseRow } from '../chain/suspense.js';
 import type { Db, Queryable } from '../types.js';
 
 /**
- * What reads the chain anew from the first item in suspense on that what is stored now explains, so that its fills are attributed to their books;
- * null when nothing in suspense can be explained. Call it after publications or settlements were imported, in no transaction.
+ * The reversal by which the chain is read again from the first item in suspense that is now explained, so that its fills are attributed to
+ * their books; null when nothing in suspense can be explained. Call it after publications or settlements were imported, in no transaction.
  */
 export async function suspenseExplained(db: Db): Promise<ReversalRequest | null> {
   let first: number | null = null;

@@ -1,6 +1,6 @@
 /**
- * The compacted book: what the rows of the order log that are no longer kept one by one came to. It is advanced by compaction.ts and is
- * the beginning of everything that replays the order log.
+ * The compacted book: the state of the order log after the rows that compaction has removed. compaction.ts moves it forward, and every
+ * replay of the order log begins with it.
  */
 import type { CompactedBook } from '../../core/book/create-book.js';
 import type { Agent } from '../../core/book/agents.js';
@@ -14,12 +14,15 @@ import type { Stored } from '../db/tables.js';
 export interface CompactionPosition {
   orderSeq: number;
   generation: number;
-  /** Highest oid that the compacted rows opened, and the newest of their times. */
+  /** Highest oid that the compacted rows opened, and time of the newest of them. */
   oid: number;
   timeMs: number;
 }
 
-/** An order that compaction keeps: open ones, those that had a fill, and each maker's newest closed ones. A filled one ended with the block that filled it. */
+/**
+ * An order that compaction keeps: each open one, each with a fill, and each maker's newest closed ones. The end of a filled order is the
+ * time of the block that filled it.
+ */
 export type CompactedOrder = OrderLife;
 
 const START: CompactionPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
@@ -30,7 +33,7 @@ export async function readCompactionPosition(q: Queryable): Promise<CompactionPo
   return { orderSeq: row.order_seq, generation: row.generation, oid: row.oid, timeMs: row.time_ms };
 }
 
-/** The book at a position that was read in the same transaction. */
+/** Reads the compacted book; `position` must be read in the same transaction. */
 export async function readCompactedBook(q: Queryable, position: CompactionPosition): Promise<CompactedBook> {
   const open = await q('folded_orders').where({ state: 'open' }).orderBy('oid').select();
   const makers = await readMakers(q);
@@ -49,7 +52,7 @@ export async function readCompactedBook(q: Queryable, position: CompactionPositi
   };
 }
 
-/** What only the gateway needs beside the book. */
+/** State beside the book that only the gateway needs. */
 export interface CompactedAccounts {
   /** Live approvals, oldest first. */
   agents: Agent[];
@@ -132,7 +135,8 @@ export function toCompactedOrder(row: Stored<'folded_orders'>): CompactedOrder {
 
 export function decodeNonces(text: string): number[] {
   const nonces: unknown = JSON.parse(text);
-  if (Array.isArray(nonces) && nonces.every((nonce) => Number.isSafeInteger(nonce))) return nonces as number[];
+  const isWhole = (nonce: unknown): nonce is number => Number.isSafeInteger(nonce);
+  if (Array.isArray(nonces) && nonces.every(isWhole)) return nonces;
   throw new SyntaxError('the nonces of a compacted signer are not a list of integers');
 }
 

@@ -6,7 +6,7 @@ import { chunks, toColumn } from '../db/columns.js';
 import { toCompactedOrder, type CompactedOrder } from './compacted-book.js';
 import type { Stored } from '../db/tables.js';
 
-/** Most orders that one step forgets per maker; what is left over goes with the next one. */
+/** Most orders of a maker that one step deletes; the next step deletes more. */
 const FORGET_MAX = 5_000;
 
 export interface CompactedOrders {
@@ -15,7 +15,7 @@ export interface CompactedOrders {
   apply(row: OrderLogRow): void;
   /** Throws RangeError for an order that is not kept: one with a fill always is. */
   fill(fills: readonly OrderFill[], timeMs: number): void;
-  /** Writes the changes, then forgets what lies behind each maker's `keepClosed` newest closed orders and never had a fill. */
+  /** Writes the changes, then deletes closed orders without a fill beyond each maker's `keepClosed` newest ones. */
   store(keepClosed: number): Promise<void>;
 }
 
@@ -86,7 +86,7 @@ async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number):
     .limit(FORGET_MAX)
     .select('oid');
   for (const part of chunks(candidates.map(({ oid }) => oid))) {
-    // A fill may lie beyond the generation that is compacted; nothing can fill these orders any more that is not stored by now.
+    // Checks all stored fills, also those after the compacted generation. A later one can't come: no live curve has these orders.
     const filled = await tx('order_fills').whereIn('oid', part).distinct<{ oid: number }[]>('oid');
     const kept = new Set(filled.map(({ oid }) => oid));
     if (kept.size > 0)

@@ -1,12 +1,13 @@
 /**
  * Compacts the oldest rows of the order log into the compacted book, a bounded number at a time. A step is one transaction of the order
- * log's writer: killed at any point, the log is either as it was or a step shorter.
+ * log's writer: after a crash at any point, the log is either unchanged or one step shorter.
  */
 import type { Knex } from 'knex';
 import { createNonceSet } from '../../core/book/nonces.js';
 import { createSchedules } from '../../core/book/schedules.js';
 import type { Address, OrderLogRow } from '../../core/types.js';
 import { liveRanges } from '../chain/branches.js';
+import { highest, numberIn } from '../db/aggregates.js';
 import { chunks } from '../db/columns.js';
 import { decodeNonces, readCompactionPosition, type CompactionPosition } from './compacted-book.js';
 import { createCompactedOrders, type CompactedOrders } from './compacted-orders.js';
@@ -34,9 +35,9 @@ interface CompactionRule {
 }
 
 /**
- * The furthest point that no live cut lies before: whatever can still be executed after a reorganisation of `reorgBlocks` keeps the rows
- * that its book is rebuilt from. Null while nothing may be compacted. The newest order row always stays, so that the log never
- * looks empty.
+ * How far the order log may be compacted: each publication that can still be executed after a reorganisation of `reorgBlocks` keeps the
+ * rows that its book is rebuilt from. Null while nothing may be compacted. The newest order row always stays, so that the log never looks
+ * empty.
  */
 export async function compactionBounds(q: Queryable, rule: CompactionRule): Promise<CompactionBounds | null> {
   const head = await lastGeneration(q);
@@ -44,24 +45,26 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
   const horizon = head.toBlock - rule.reorgBlocks;
   const block = await q('blocks').where({ number: horizon }).first();
   if (block === undefined) return null;
-  const live = (await q('publications')
+  const live = await q('publications')
     .where('deadline_sec', '>', block.timestamp_sec)
     .min({ orderSeq: 'cut_order_seq', generation: 'cut_generation' })
-    .first()) as { orderSeq: number | null; generation: number | null };
+    .first();
   const beforeMs = rule.nowMs - rule.retentionMs;
-  const upTo = Math.min(head.generation, live.generation ?? head.generation);
+  const upTo = Math.min(head.generation, numberIn(live, 'generation') ?? head.generation);
   const ranges = liveRanges(await readReversals(q), head.generation);
-  const settled = (await q('generations')
+  const settled = q('generations')
     .where((any) => {
       for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
     })
     .where('generation', '<=', upTo)
     .where('to_block', '<=', horizon)
-    .where('block_timestamp_ms', '<=', beforeMs)
-    .max({ last: 'generation' })
-    .first()) as { last: number | null };
+    .where('block_timestamp_ms', '<=', beforeMs);
   const newest = (await lastOrderSeq(q)) - 1;
-  return { orderSeq: Math.min(live.orderSeq ?? newest, newest), generation: settled.last ?? 0, beforeMs };
+  return {
+    orderSeq: Math.min(numberIn(live, 'orderSeq') ?? newest, newest),
+    generation: (await highest(settled, 'generation')) ?? 0,
+    beforeMs,
+  };
 }
 
 export interface CompactionLimits {

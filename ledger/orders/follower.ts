@@ -9,12 +9,11 @@ import { readOrderRows } from './order-log.js';
 import type { MarketProgress, Queryable } from '../types.js';
 
 /**
- * Rows read at a time, so that a long log never sits in memory whole, and that the process answers others between two pages: SQLite by itself gives
- * no way.
+ * Rows read at a time. A page bounds the memory for a long log, and between two pages the event loop runs, which a query on SQLite blocks.
  */
 const PAGE = 1_000;
-/** How often the compacted book is read again because it moved meanwhile, which it does once in a while. */
-const CHECKPOINT_TRIES = 5;
+/** How often the compacted book is read again when compaction moved it during the reading. */
+const COMPACTED_BOOK_TRIES = 5;
 
 /** A book replayed from the logs, exactly up to a cut. It only moves forward. */
 export interface Follower {
@@ -24,9 +23,9 @@ export interface Follower {
   /** Fill counter and volumes of a market after the last generation included; zeros before its first fill. */
   progress(market: number): MarketProgress;
   /**
-   * Applies the rows up to the cut. Throws RangeError for a cut behind the position, or one that the logs do not reach,
-   * LedgerReversedError when the cut lies beyond a reorganisation that took part of the position back, and LogCompactedError when rows
-   * after the position were compacted meanwhile; then a new follower is due. A cut before the compacted book is a LogCompactedError for good.
+   * Applies the rows up to the cut. Throws RangeError for a cut behind the position, or one that the logs do not reach, LedgerReversedError
+   * when the cut lies beyond a reorganisation that reversed part of the position, and LogCompactedError when rows after the position were
+   * compacted meanwhile; the caller then needs a new follower. For a cut before the compacted book a new one throws LogCompactedError, too.
    */
   advance(q: Queryable, cut: Pick<Cut, 'orderSeq' | 'generation'>): Promise<void>;
 }
@@ -42,9 +41,9 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
   let orderSeq = 0;
   let generation = 0;
 
-  /** Outside a snapshot of the database the compacted book may move between two reads; then they don't belong together. */
+  /** Outside a read transaction the compacted book may move between two reads, which then don't belong together. */
   async function start(q: Queryable): Promise<void> {
-    for (let tries = 1; tries <= CHECKPOINT_TRIES; tries += 1) {
+    for (let tries = 1; tries <= COMPACTED_BOOK_TRIES; tries += 1) {
       const compacted = await readCompactionPosition(q);
       const restored = await readCompactedBook(q, compacted);
       const counters = await readProgressAt(q, markets, compacted.generation);

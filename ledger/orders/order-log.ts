@@ -1,6 +1,7 @@
 import { decodeEffects, encodeEffects } from '../../core/json.js';
 import type { OrderLogRow } from '../../core/types.js';
 import type { Knex } from 'knex';
+import { highest } from '../db/aggregates.js';
 import { checkLimit, insertValues } from '../db/columns.js';
 import type { Queryable } from '../types.js';
 
@@ -44,6 +45,5 @@ export async function readOrderRows(
 
 /** Number of the newest row, 0 for an empty log. */
 export async function lastOrderSeq(q: Queryable): Promise<number> {
-  const row = (await q('order_log').max({ last: 'order_seq' }).first()) as { last: number | null } | undefined;
-  return row?.last ?? 0;
+  return (await highest(q('order_log'), 'order_seq')) ?? 0;
 }

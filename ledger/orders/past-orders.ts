@@ -1,4 +1,4 @@
-/** Orders that are closed for longer than a gateway remembers them, from the order log, the compacted book and the fills. */
+/** Closed orders that the gateway no longer has in memory, from the order log, the compacted book and the fills. */
 import { isFilled, openedOrder, reducedOrder } from '../../core/book/order-life.js';
 import { decodeEffects } from '../../core/json.js';
 import type { Address, Market, OpenOrder } from '../../core/types.js';
@@ -16,7 +16,8 @@ interface Places {
 }
 
 /**
- * An order as it ended; null for one that is not kept. Rows that were compacted are in the compacted book: read it in one transaction.
+ * An order as it ended; null for one that is no longer stored. Call it within `readTx`, since compaction may move rows into the compacted
+ * book.
  */
 export async function readPastOrder(
   q: Queryable,
@@ -27,7 +28,7 @@ export async function readPastOrder(
   const folded = await q('folded_orders').where({ oid }).first();
   const seqs = [opened, ...reduced, closed].filter((seq) => seq !== null);
   const rows: Stored<'order_log'>[] = [];
-  // In their order, since an order is opened before it is made smaller, and closed last.
+  // In the order of the log: an order is opened first, then reduced, then closed.
   for (const part of chunks(seqs))
     rows.push(...(await q<Stored<'order_log'>>('order_log').whereIn('order_seq', part).orderBy('order_seq').select()));
   let found = folded === undefined ? null : toCompactedOrder(folded);
@@ -48,7 +49,7 @@ export async function readPastOrder(
   return found === null ? null : withFills(q, markets, found, lastMs);
 }
 
-/** What fills took is counted anew: they may come after the order was closed. */
+/** Adds up the filled units from the fills, which may come after the order was closed. */
 async function withFills(
   q: Queryable,
   markets: readonly Market[],

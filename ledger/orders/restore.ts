@@ -1,6 +1,6 @@
 /**
- * Puts back what a lost database knew and an archive still has: publications with their books, so that every fill is explained, and numbers
- * that were given away, so that none is given away again. What the lost part of the order log said is gone; orders in it are closed.
+ * Restores from an archive what a lost database had: publications with their books, so that every fill is explained, and the numbers
+ * already used, so that none is used again. The lost rows of the order log can't be restored; their orders are closed.
  */
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
@@ -18,7 +18,7 @@ import { rereadFrom, type ReversalRequest } from '../chain/reversals.js';
 import type { Publication, Queryable, Writer } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** Order ids that a lost log may have given away after the newest book that an archive knows of. */
+/** Order ids that the lost log may have used after the newest book in the archive. */
 const OID_MARGIN = 1_000_000;
 const STEP = { effects: 2_000, generations: 0 };
 const MAKERS_PER_TX = 200;
@@ -27,7 +27,7 @@ const ORDER_PAGE = 1_000;
 /** `meta` key: signed actions with an older nonce, in milliseconds, are refused, because the log that would know them was lost. */
 const NONCES_AFTER = 'nonces_after_ms';
 
-/** A publication of the database that an archive has otherwise, and nothing decides which of them was sent. */
+/** Database and archive have different publications under one number, and nothing decides which of them was sent. */
 export class RestoreConflictError extends Error {
   override readonly name = 'RestoreConflictError';
   readonly code = 'RESTORE_CONFLICT';
@@ -50,7 +50,7 @@ export function isSamePublication(a: Publication, b: Publication): boolean {
   return a.snapshotHash === b.snapshotHash && a.wordsHash === b.wordsHash && a.deadlineSec === b.deadlineSec;
 }
 
-/** Which publications the database lacks, and which it has otherwise: with another book, other words or another deadline under the same number. */
+/** Which publications the database lacks, and for which it has another book, other words or another deadline under the same number. */
 export async function comparePublications(
   q: Queryable,
   archived: readonly Publication[],
@@ -65,14 +65,14 @@ export async function comparePublications(
   return { missing, rivals };
 }
 
-/** What the chain has under a number: nothing, words, or something that does not say which words; and whether most endpoints say so. */
+/** What the chain has under a number: nothing, words, or a post without words; and whether most endpoints agree on it. */
 type LandedWords = { wordsHash: Hex | null; isAgreed: boolean } | null;
 
 /**
- * Which of two publications under one number was sent: the one whose words landed, since of a number only one can; where none landed neither
- * matters once both have expired, and the database keeps its own. `nowSec` is the time that most endpoints have reached, null where too few
- * of them answered. Throws RestoreConflictError where words don't tell them apart, one of them may yet land, or most endpoints don't say so:
- * the other one is deleted for it.
+ * Which of two publications under one number was sent. It is the one whose words landed, since a number can land only once. If none landed
+ * and both have expired, neither matters, and the database keeps its own. `nowSec` is the time that most endpoints have reached, null where
+ * too few of them answered. Throws RestoreConflictError when their words are equal, when one of them may still land, or when most endpoints
+ * do not agree, because the publication that is not chosen is deleted.
  */
 export function sentOf({ own, archived }: Rivals, landed: LandedWords, nowSec: number | null): 'own' | 'archived' {
   const conflict = (why: string): RestoreConflictError =>
@@ -95,8 +95,8 @@ export function sentOf({ own, archived }: Rivals, landed: LandedWords, nowSec: n
 }
 
 /**
- * Checks that orders which the archive's books name are what the database has under their ids. Two databases that took orders after the same backup gave
- * the same ids to different ones, and a fill can't name both: throws RestoreConflictError then.
+ * Checks that the orders in the archive's books equal the database's orders with the same ids. Two databases that took orders after the
+ * same backup gave equal ids to different orders, and a fill can't name both: throws RestoreConflictError then.
  */
 export async function checkOrders(q: Queryable, archived: readonly Stored<'folded_orders'>[]): Promise<void> {
   const wanted = new Map(archived.map((row) => [row.oid, row]));
@@ -134,14 +134,14 @@ export async function checkOrders(q: Queryable, archived: readonly Stored<'folde
   }
 }
 
-/** What an archive says about orders, as far as its books name them. */
+/** Orders of an archive, as far as its books contain them. */
 export interface ArchivedOrders {
-  /** Takes note of the orders of a book, and of what was trimmed off them. */
+  /** Adds the orders of a book, including what was trimmed off them. */
   note(publication: Publication, snapshot: MarketSnapshot): void;
   rows(afterOid: number, nowMs: number): Stored<'folded_orders'>[];
 }
 
-/** Collects orders from books. Of each the largest size that any of them had is kept, so that no fill takes more than it had. */
+/** Collects orders from books. For each the largest size in any book is kept, so that no fill exceeds it. */
 export function collectOrders(): ArchivedOrders {
   const orders = new Map<number, Omit<Stored<'folded_orders'>, 'state' | 'closed_ms' | 'has_fill' | 'filled_units'>>();
   const sizes = new Map<number, bigint>();
@@ -184,10 +184,10 @@ export function collectOrders(): ArchivedOrders {
 }
 
 interface OrderRestart {
-  /** Newest row and highest id that the archive knows of. */
+  /** Newest row and highest order id in the archive. */
   highs: { orderSeq: number; oid: number };
   orders: ArchivedOrders;
-  /** In whose name the row stands that says so. */
+  /** Maker of the row that closes the orders. */
   operator: Address;
   nowMs: number;
   /** Closed orders without a fill that stay known per maker. */
@@ -195,10 +195,10 @@ interface OrderRestart {
 }
 
 /**
- * Lets the order log go on behind everything that was lost of it: what it has is compacted, its numbers go on above the archive's, orders that
- * only the archive knows are kept as closed, open ones are closed, since their makers may have cancelled them in the lost part, and nonces
- * up to now are refused. Every book that may still be needed must have been stored before. Doing it again does no harm. Returns how
- * many open orders were closed, and of how many makers.
+ * Restarts the order log after its lost part: its rows are compacted, numbers continue above the archive's, orders that only the archive
+ * has are stored as closed, open orders are closed, since their makers may have cancelled them in the lost part, and nonces up to now are
+ * refused. Every book that may still be needed must have been stored before. It may be repeated. Returns how many open orders were closed,
+ * and of how many makers.
  */
 export async function restartOrderLog(
   writer: Writer,
@@ -243,7 +243,7 @@ export async function restartOrderLog(
     const timeMs = Math.max(nowMs, at.timeMs);
     const own = { timeMs, signer: null, nonce: null };
     const rows = [...effects].map(([maker, closes]) => ({ ...own, maker, kind: 'close', effects: closes }));
-    // The log never looks empty, which is how it would begin anew.
+    // The log must not be empty, or numbering would start again.
     const all = [...rows, { ...own, maker: restart.operator, kind: 'restore', effects: [] }];
     await appendOrderRows(
       tx,
@@ -253,7 +253,7 @@ export async function restartOrderLog(
   });
 }
 
-/** Publications that may still be hit, or were since a block, whose books have to be stored before the order log is compacted. */
+/** Publications that may still be hit, or were hit since a block: their books have to be stored before the order log is compacted. */
 export async function publicationsSince(q: Queryable, blockNumber: number): Promise<Publication[]> {
   const block = await q('blocks').where('number', '<=', blockNumber).orderBy('number', 'desc').first();
   const rows = await q('publications')
@@ -266,9 +266,9 @@ export async function publicationsSince(q: Queryable, blockNumber: number): Prom
 }
 
 /**
- * Stores publications that the database lacks, and books, inside a transaction of the publication log's writer. What they were cut from is
- * not in this database's logs, so that their cut names its newest generation at most. Those of its own that never landed under a number that another
- * one landed with make way.
+ * Stores publications that the database lacks, and books, inside a transaction of the publication log's writer. Their cuts refer to the
+ * lost database's logs, so each cut's generation is lowered to this database's newest at most. The database's own publications that never
+ * landed are deleted where another one landed under their number.
  */
 export async function storeArchived(
   tx: Knex.Transaction,
@@ -314,8 +314,8 @@ export function isBookOf(publication: Publication, snapshot: MarketSnapshot): bo
 }
 
 /**
- * What to take back so that curves are read anew which were scanned before the database knew what they were; null when there are none.
- * `unreadable` is the block of the first of them, where the ledger has nothing older to go back to.
+ * The reversal by which curves are read again that were scanned before their publications were restored; null when there are none.
+ * `unreadable` is the block of the first such curve, when the ledger has no older generation to return to.
  */
 export async function rereadingOf(
   q: Queryable,

@@ -16,8 +16,8 @@ export class SnapshotMismatchError extends Error {
 }
 
 /**
- * The exact books behind publications. A publication stores only its cut and its trims; the book is rebuilt from the logs when it
- * is needed and kept while it may still be.
+ * The exact books behind publications. A publication stores only its cut and its trims; its book is rebuilt from the logs when it is
+ * needed, and cached.
  */
 export interface SnapshotStore {
   /** Remembers a snapshot that this process has just made, so that it need not be rebuilt again. */
@@ -36,9 +36,7 @@ interface Kept {
   snapshot: MarketSnapshot;
 }
 
-/**
- * A store over the logs. `markets` may grow while it lives. With `rebuildAlways` it takes no stored book for granted and remembers none.
- */
+/** A store over the logs. `markets` may grow while it lives. With `rebuildAlways` it uses no stored book and caches none. */
 export function createSnapshotStore(markets: readonly Market[], { rebuildAlways = false } = {}): SnapshotStore {
   const kept = new Map<number, Map<number, Kept>>();
   let follower: Follower = createFollower(markets);
@@ -58,7 +56,10 @@ export function createSnapshotStore(markets: readonly Market[], { rebuildAlways 
     return own?.snapshot;
   }
 
-  /** Moves forward to the cut, or starts over when the cut lies behind: only a restart or a very late fill asks for that. */
+  /**
+   * Moves the follower forward to the cut, or starts a new one for an earlier cut, which only happens after a restart or for a very late
+   * fill.
+   */
   async function rebuild(q: Queryable, publication: Publication): Promise<MarketSnapshot> {
     const market = markets[publication.market];
     if (market === undefined) throw new RangeError(`market ${publication.market} is not listed`);
@@ -68,7 +69,7 @@ export function createSnapshotStore(markets: readonly Market[], { rebuildAlways 
     try {
       await follower.advance(q, cut);
     } catch (error) {
-      // A follower that failed half-way is at no cut.
+      // A follower that failed half-way can't be used again.
       follower = createFollower(markets);
       if (!(error instanceof LedgerReversedError) && !(error instanceof LogCompactedError)) throw error;
       await follower.advance(q, cut);

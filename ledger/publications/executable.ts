@@ -6,8 +6,8 @@ import type { SnapshotStore } from '../orders/snapshots.js';
 import type { GenerationRow, Queryable } from '../types.js';
 
 /**
- * What takers may still execute in a market of everything that was ever prepared, as of a scanned block: each publication less what its
- * fills took, lowest seq first. Call it within `readTx` together with the reading of `head`.
+ * Publications of a market that takers may still execute as of a scanned block, each less what its fills took, lowest seq first. Call it
+ * within `readTx` together with the reading of `head`.
  */
 export async function readExecutable(
   q: Queryable,

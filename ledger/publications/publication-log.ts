@@ -7,6 +7,7 @@ import {
   encodeTrims,
   encodeWords,
 } from '../../core/json.js';
+import { highest } from '../db/aggregates.js';
 import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import type { PostSeen, Publication, Queryable } from '../types.js';
 import { lastSeqReset } from './seq-resets.js';
@@ -41,10 +42,9 @@ export async function readPublications(
 export async function lastPublicationSeq(q: Queryable, market: number): Promise<number> {
   const reset = await lastSeqReset(q, market);
   const query = q('publications').where({ market });
-  // What was prepared in the knowledge of it names its block, or a later one.
+  // Publications prepared after the reset name its block or a later one.
   if (reset !== null) void query.where('seq', '>', reset.seq).where('block_number', '>=', reset.blockNumber);
-  const row = (await query.max({ last: 'seq' }).first()) as { last: number | null };
-  return row.last ?? 0;
+  return (await highest(query, 'seq')) ?? 0;
 }
 
 /** The newest publication of a market at some moment: which numbering it belongs to, and its number, 0 before the first of that numbering. */
@@ -79,8 +79,8 @@ export async function publicationsSince(
 }
 
 /**
- * A curve or a touch that a scanned block has: the newest one with this number, or the newest one of the market, which is none after its numbers
- * were given back. Null when there is none.
+ * A curve or a touch in a scanned block: the newest one with this number, or without a number the newest one of the market. Null when there
+ * is none, or none since the market's numbers were given back.
  */
 export async function readPostSeen(q: Queryable, market: number, seq?: number): Promise<PostSeen | null> {
   const query = q('posts_seen').where({ market });
@@ -108,8 +108,7 @@ export async function readPostSeen(q: Queryable, market: number, seq?: number): 
 export async function landedSeq(q: Queryable, market: number): Promise<number> {
   const reset = await lastSeqReset(q, market);
   const seen = q('posts_seen').where({ market, era: reset?.era ?? 0 });
-  const row = (await seen.max({ last: 'seq' }).first()) as { last: number | null };
-  return row.last ?? reset?.seq ?? 0;
+  return (await highest(seen, 'seq')) ?? reset?.seq ?? 0;
 }
 
 /**
@@ -210,7 +209,10 @@ function fromRow(row: Stored<'publications'>): Publication {
   };
 }
 
-/** What the chain has is what was prepared under this number. A touch says no more than what it prolongs. */
+/**
+ * Whether the post on the chain equals the publication under its number. Of a touch only the number of the curve that it prolongs is
+ * compared.
+ */
 export function isPrepared(
   { kind, baseSeq, wordsHash }: Pick<Publication, 'kind' | 'baseSeq' | 'wordsHash'>,
   post: Pick<PostSeen, 'seq' | 'baseSeq' | 'wordsHash'>,

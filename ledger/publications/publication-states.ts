@@ -2,13 +2,13 @@ import { landedSeq, readPublications } from './publication-log.js';
 import type { Publication, Queryable } from '../types.js';
 
 /**
- * What became of a publication, as the ledger log tells it; no keeper writes it.
- * `prepared`: durable and not signed, or not yet; `sent`: signed, may still land; `landed`: seen on-chain; `superseded`: a higher seq
- * landed; `dead`: its deadline passed before it landed, or after it did.
+ * State of a publication, derived from the other logs; no keeper stores it. `prepared`: durable and not signed, or not yet; `sent`: signed,
+ * may still land; `landed`: seen on-chain; `superseded`: a higher seq landed; `dead`: its deadline passed before it landed, or after it
+ * did.
  */
 type PublicationState = 'prepared' | 'sent' | 'landed' | 'superseded' | 'dead';
 
-/** What the other logs say of a publication. */
+/** Facts of the other logs about a publication. */
 interface PublicationFacts {
   signed: boolean;
   /** Highest seq of the market that landed in a scanned block. */
@@ -17,7 +17,7 @@ interface PublicationFacts {
   headSec: number;
 }
 
-/** The state of one publication. A dead curve can't be executed, a superseded one neither; everything else can, or may become so. */
+/** The state of one publication. Dead and superseded curves can't be executed; all others can, now or once they land. */
 export function publicationState(
   { seq, deadlineSec }: Pick<Publication, 'seq' | 'deadlineSec'>,
   facts: PublicationFacts,

@@ -1,4 +1,4 @@
-/** By how much a post raised the consumption of its sides as it landed, and by how much it had to. */
+/** By how much a post raised the consumption of its sides when it landed, and by how much the carry rule requires it. */
 import type { RaisedUnits } from '../../core/attribution.js';
 import { raisedConsumption } from '../../core/curve/carry.js';
 import { consumedUnits } from '../../core/curve/walk.js';
@@ -7,13 +7,13 @@ import type { Market, Side } from '../../core/types.js';
 import { readPostSeen } from './publication-log.js';
 import type { PostSeen, Publication, Queryable } from '../types.js';
 
-/** What a publication says of its sides; a touch says the same as the post that it goes back to. */
+/** A publication's values per side; a touch has those of the post that it prolongs. */
 type PublishedSides = Pick<
   Publication,
   'askVolumeUnits' | 'bidVolumeUnits' | 'askWords' | 'bidWords' | 'exactAskKnots' | 'exactBidKnots'
 >;
 
-/** The volumes that a post left behind, as the chain stores them, in base units modulo 2^92. */
+/** The volumes that the chain stores after a post, in base units modulo 2^92. */
 export type StoredVolumes = Pick<PostSeen, 'snapAskUnits' | 'snapBidUnits'>;
 
 /** The volume of a side that its snapshot reflects, as a post names it, in base units modulo 2^92. */
@@ -32,7 +32,7 @@ export function raisedBy(published: PublishedSides, stored: StoredVolumes): Rais
   return { ask: raised('ask'), bid: raised('bid') };
 }
 
-/** By how much the carry rule raises a side that `carryUnits` were taken of between its cut and its landing, in base units. */
+/** By how much the carry rule raises a side of which `carryUnits` were taken between its cut and its landing, in base units. */
 export function dueRaise(market: Market, published: PublishedSides, side: Side, carryUnits: bigint): bigint {
   const [words, exactKnots] =
     side === 'ask' ? [published.askWords, published.exactAskKnots] : [published.bidWords, published.exactBidKnots];
@@ -40,8 +40,8 @@ export function dueRaise(market: Market, published: PublishedSides, side: Side, 
 }
 
 /**
- * Whether the chain may have stored this volume for a side of which `takenUnits` had been taken in all: the one that was named, which
- * contracts without the carry rule store always, or what the rule makes of it.
+ * Whether the chain may have stored this volume for a side of which `takenUnits` had been taken in all: the one that the post named, which
+ * contracts without the carry rule always store, or the one by the carry rule.
  */
 export function isDueVolume(
   market: Market,

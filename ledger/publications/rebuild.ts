@@ -1,4 +1,4 @@
-/** Posted curves from the logs alone, and what is wrong with a record that the logs do not give again. */
+/** Rebuilds posted curves from the logs alone, and says how a stored record differs. */
 import { buildCurve } from '../../core/curve/build.js';
 import { checkCurve } from '../../core/curve/check.js';
 import { COMPRESSION } from '../../core/curve/compress.js';
@@ -11,9 +11,9 @@ import type { StoredVolumes } from './raises.js';
 import { SnapshotMismatchError, type SnapshotStore } from '../orders/snapshots.js';
 import type { Publication, Queryable } from '../types.js';
 
-/** Where a record and its reconstruction part. */
+/** How a record differs from its reconstruction. */
 type RecordFault =
-  /** The logs give another book than the one that was prepared. */
+  /** The logs give another book than the prepared one. */
   | 'snapshot'
   /** The words, or the counts of exact segments, are not those that this version makes of the book; only judged when the same version made them. */
   | 'words'
@@ -37,7 +37,7 @@ export class RecordFaultError extends Error {
   }
 }
 
-/** What a publication was, derived again. `record` is what its transaction carried. */
+/** A publication derived from the logs. `record` is what its transaction carried. */
 interface RebuiltPublication {
   snapshot: MarketSnapshot;
   record: PostRecord;

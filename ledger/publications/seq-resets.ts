@@ -1,4 +1,4 @@
-/** Where the owner gave a market's sequence numbers back: from there on curves are numbered from another number on. */
+/** Resets of a market's sequence numbers by the contract's owner: later curves are numbered from another number on. */
 import type { Knex } from 'knex';
 import { insertAll } from '../db/columns.js';
 import type { Queryable, SeqReset } from '../types.js';
@@ -22,21 +22,21 @@ export async function insertSeqResets(
   await insertAll(tx, 'seq_resets', rows);
 }
 
-/** All of a market, oldest first. */
+/** All resets of a market, oldest first. */
 export async function readSeqResets(q: Queryable, market: number): Promise<SeqReset[]> {
   const rows = await q('seq_resets').where({ market }).orderBy('era').select();
   return rows.map(fromRow);
 }
 
-/** The newest of a market, null when its numbers were never given back. */
+/** The newest reset of a market, null when its numbers were never given back. */
 export async function lastSeqReset(q: Queryable, market: number): Promise<SeqReset | null> {
   const row = await q('seq_resets').where({ market }).orderBy('era', 'desc').first();
   return row === undefined ? null : fromRow(row);
 }
 
 /**
- * Numbers above `afterSeq`, at most `span` above it, that curves of ours or of others had before the numbers were given back; none of them is
- * given away again. Empty where they never were.
+ * Numbers above `afterSeq`, at most `span` above it, that curves of ours or of others had before the numbers were given back; none of them
+ * may be used again. Empty when numbers were never given back.
  */
 export async function takenSeqs(
   q: Queryable,

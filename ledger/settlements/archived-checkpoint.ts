@@ -1,16 +1,17 @@
 /**
- * The newest checkpoint that a lost database had published, as an archive has it: what makers were told that they have. A database that was made
- * again is held against it, and gives none of its numbers away again.
+ * The newest checkpoint that a lost database had published, from an archive: the balances that makers were shown. A rebuilt database is
+ * compared with it and uses none of the lost database's numbers again.
  */
 import type { Knex } from 'knex';
 import type { CheckpointHead, Queryable } from '../types.js';
+import { checkpointHeadSchema } from './checkpoint-log.js';
 
 const KEY = 'archived_checkpoint';
 
 /** The newest one that was ever imported; null when none was. */
 export async function readArchivedCheckpoint(q: Queryable): Promise<CheckpointHead | null> {
   const row = await q<{ key: string; value: string }>('meta').where({ key: KEY }).first('value');
-  return row === undefined ? null : (JSON.parse(row.value) as CheckpointHead);
+  return row === undefined ? null : checkpointHeadSchema.parse(JSON.parse(row.value));
 }
 
 /** Keeps a checkpoint unless a newer one is kept. */

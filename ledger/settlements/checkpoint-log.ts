@@ -1,13 +1,33 @@
 /**
- * Checkpoints, a part of the settlement log: what every account had at a generation, under one Merkle root. Only the rows that changed
- * since the checkpoint before are stored.
+ * Checkpoints, a part of the settlement log: the balances of all accounts at a generation, under one Merkle root. Only the rows that
+ * changed since the checkpoint before are stored.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { z } from 'zod';
+import type { Hex } from '../../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { eachInSlices } from '../db/lists.js';
 import { SUSPENSE, UNATTRIBUTED, VAULT, type CheckpointHead, type CheckpointRow, type Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
+
+const whole = z.int().nonnegative();
+const hash = z.custom<Hex>((value) => typeof value === 'string' && /^0x[0-9a-f]{64}$/.test(value));
+
+/** The last fill of each market, by its index. */
+const ackFillSeqsSchema = z.record(z.string().regex(/^\d{1,9}$/), whole);
+
+/** A checkpoint as JSON, of whoever kept or sent it. */
+export const checkpointHeadSchema: z.ZodType<CheckpointHead> = z.strictObject({
+  checkpointSeq: whole.positive(),
+  generation: whole,
+  blockNumber: whole,
+  blockHash: hash,
+  timestampMs: whole,
+  root: hash,
+  leafCount: whole,
+  ackFillSeqs: ackFillSeqsSchema,
+});
 
 /** Rows read at a time: one synchronous call of SQLite, which holds the event loop. */
 const PAGE = 500;
@@ -73,8 +93,8 @@ export async function readChangedRows(q: Queryable, after: number, upTo: number)
 }
 
 /**
- * The balances that a generation after this one changed, as they are now; of every account, when `generation` is 0. Accounts that are
- * nobody's address are left out. Call it within `readTx` together with the reading of the generation.
+ * The balances that a generation after this one changed, as they are now; of every account, when `generation` is 0. Accounts that are no
+ * address are left out. Call it within `readTx` together with the reading of the generation.
  */
 export async function readBalancesSince(q: Queryable, generation: number): Promise<CheckpointRow[]> {
   const rows: CheckpointRow[] = [];
@@ -111,7 +131,7 @@ export async function readCheckpointState(q: Queryable, head: CheckpointHead): P
   return state;
 }
 
-/** Rows of a table with account and token, page by page in their order, with room for others in between. */
+/** Rows of a table with account and token, page by page in their order; yields to the event loop between pages. */
 async function* pages(query: () => Knex.QueryBuilder): AsyncGenerator<CheckpointRow> {
   let last: Stored<'checkpoint_rows'> | null = null;
   for (;;) {
@@ -137,7 +157,7 @@ function fromHead(row: Stored<'checkpoints'>): CheckpointHead {
     timestampMs: row.timestamp_ms,
     leafCount: row.leaf_count,
     root: row.root,
-    ackFillSeqs: JSON.parse(row.ack_fill_seqs) as Record<string, number>,
+    ackFillSeqs: ackFillSeqsSchema.parse(JSON.parse(row.ack_fill_seqs)),
   };
 }
 

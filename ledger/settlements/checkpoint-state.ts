@@ -16,8 +16,8 @@ export interface CheckpointState {
   /** Siblings from the row's leaf to the root. Throws RangeError for a row that is not of this state. */
   proofOf(row: CheckpointRow): Hex[];
   /**
-   * Applies rows as they are now, and returns those that differ from what was here; a row without a balance goes. Works in slices with
-   * room for others in between; one call at a time. Nothing is applied when it fails.
+   * Applies rows as they are now, and returns those that differ from what was here; a row without a balance is removed. Works in slices and
+   * yields to the event loop between them; one call at a time. Nothing is applied when it fails.
    */
   apply(rows: readonly CheckpointRow[]): Promise<CheckpointRow[]>;
 }
@@ -48,7 +48,7 @@ export function createCheckpointState(): CheckpointState {
       const before = find(row);
       const balanceBefore = before?.balanceUnits ?? 0n;
       const same = balanceBefore === row.balanceUnits && (before?.reservedUnits ?? 0n) === row.reservedUnits;
-      // Nobody's row: nothing but a request of somebody who has nothing.
+      // A row without a balance that was not here before: a request of an account that has nothing.
       if (same || (before === undefined && row.balanceUnits === 0n)) return;
       changed.push(row);
       if (balanceBefore === row.balanceUnits) return;
@@ -80,7 +80,7 @@ export function createCheckpointState(): CheckpointState {
   };
 }
 
-/** Lets others run after every slice. */
+/** Yields to the event loop after every slice. */
 async function run<T>(steps: Generator<void, T>): Promise<T> {
   for (;;) {
     const step = steps.next();

@@ -1,6 +1,7 @@
 /** The settlement log: settlements prepared before they are signed, and how each of them ended. Its checkpoints are in checkpoint-log.ts. */
 import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
+import { count, highest } from '../db/aggregates.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { isTakenBack, type Reversal } from '../chain/branches.js';
 import { GIVEN_UP } from '../transactions/outbox.js';
@@ -12,8 +13,7 @@ export type SettlementRow = Stored<'settlements'>;
 
 /** Number of the newest settlement, 0 before the first. */
 export async function lastSettlementNo(q: Queryable): Promise<number> {
-  const row = (await q('settlements').max({ last: 'settlement_no' }).first()) as { last: number | null };
-  return row.last ?? 0;
+  return (await highest(q('settlements'), 'settlement_no')) ?? 0;
 }
 
 /** Settlements with `after` < settlementNo, lowest number first, at most `limit` (1..10000). */
@@ -53,12 +53,14 @@ export function settlementRow(one: Settlement): SettlementRow {
   };
 }
 
-/** What tells settlements of one deployment apart, whatever numbers databases give them: on which claim, when, and of what. */
+/**
+ * Identifies a settlement within a deployment, independent of the number that a database gives it: by its claim, its time and its amounts.
+ */
 export function settlementKey(one: Settlement): string {
   return [one.maker, one.token, one.amountUnits, one.basis, one.preparedMs].join(' ');
 }
 
-/** Those of the given settlements that the database does not have, each once, whatever their numbers are: each says when and on which claim it was prepared. */
+/** Those of the given settlements that the database does not have, each once, compared by `settlementKey` and not by number. */
 export async function missingSettlements(q: Queryable, archived: readonly Settlement[]): Promise<Settlement[]> {
   const missing = new Map<string, Settlement>();
   for (const one of archived) {
@@ -74,8 +76,9 @@ export async function missingSettlements(q: Queryable, archived: readonly Settle
 }
 
 /**
- * Stores settlements of a lost database, so that what lands of them is explained, inside a transaction of the settlement log's writer. They go on
- * from this database's numbers, and it waits for none of them: what may still land of them is decided by the version of the claim on-chain.
+ * Stores settlements of a lost database, so that what lands of them is explained, inside a transaction of the settlement log's writer. They
+ * get this database's next numbers, and the settler waits for none of them: whether one may still land depends on the version of the claim
+ * on-chain.
  */
 export async function storeArchivedSettlements(
   tx: Knex.Transaction,
@@ -130,8 +133,8 @@ export async function landedSettlements(q: Queryable, settlementNos: readonly nu
 }
 
 /**
- * The prepared settlement behind a WithdrawSettled event: same maker, token, amount and basis, and no earlier event's. The one that
- * the event's transaction was signed for comes first, then the newest. Null when this database never prepared it.
+ * The prepared settlement behind a WithdrawSettled event: same maker, token, amount and basis, and not yet used by an earlier event. The
+ * one that the event's transaction was signed for comes first, then the newest. Null when this database never prepared it.
  */
 export async function explainSettlement(
   q: Queryable,
@@ -154,9 +157,9 @@ export async function explainSettlement(
 }
 
 /**
- * Whether the requests that a settlement looks at may be gone: it was computed from a generation that a reorganisation took back. Blocks
- * of the same chain that were only read anew have their requests still. What the operator wants lowered does not depend on requests. Holds
- * for good of a settlement whose event is in the ledger.
+ * Whether the requests that a settlement covers may be gone: it was computed from a generation that a reorganisation reversed. When blocks
+ * of the same chain were only read again, their requests still exist. A lowering by the operator does not depend on requests. Holds for
+ * good of a settlement whose event is in the ledger.
  */
 export function isLost(
   { preparedBy, cutGeneration }: Pick<Settlement, 'preparedBy' | 'cutGeneration'>,
@@ -167,8 +170,8 @@ export function isLost(
 }
 
 /**
- * Keys of the settler's transactions that were computed from generations which a reorganisation took back: the requests that they look at
- * may be gone. What the operator wants lowered is lowered all the same.
+ * Keys of the settler's transactions that were computed from generations which a reorganisation reversed, so that their requests may be
+ * gone. Lowerings by the operator are not among them.
  */
 export async function reversedSettlementKeys(q: Queryable): Promise<Set<string>> {
   const rows = await q('settlements as one')
@@ -181,7 +184,7 @@ export async function reversedSettlementKeys(q: Queryable): Promise<Set<string>>
   return new Set(rows.map((row) => row.tx_key));
 }
 
-/** When claims were settled last, by `claimKey`, as far as a settlement of theirs was prepared since `sinceMs` and has landed. */
+/** When claims were settled last, by `claimKey`: of settlements that were prepared since `sinceMs` and have landed. */
 export async function lastSettlements(
   q: Queryable,
   sinceMs: number,
@@ -192,12 +195,10 @@ export async function lastSettlements(
     .where('one.prepared_ms', '>=', sinceMs)
     .where({ 'end.outcome': 'landed' })
     .groupBy('one.maker', 'one.token')
-    .select<{ maker: Address; token: Address; last: number }[]>('one.maker', 'one.token')
-    .max({ last: 'one.prepared_ms' });
+    .max({ last: 'one.prepared_ms' })
+    .select<{ maker: Address; token: Address; last: number }[]>('one.maker', 'one.token');
   if (maker !== undefined) void query.where({ 'one.maker': maker });
-  return new Map(
-    ((await query) as { maker: Address; token: Address; last: number }[]).map((row) => [claimKey(row), row.last]),
-  );
+  return new Map((await query).map((row) => [claimKey(row), row.last]));
 }
 
 /** Names one claim. */
@@ -205,24 +206,19 @@ export const claimKey = ({ maker, token }: { maker: Address; token: Address }): 
 
 /** How many settlements that raise no claim were prepared since `sinceMs`. */
 export async function countEmptySettlements(q: Queryable, sinceMs: number): Promise<number> {
-  const row = (await q('settlements')
-    .where('prepared_ms', '>=', sinceMs)
-    .where({ prepared_by: 'settler' })
-    .whereRaw('amount_units = previous_units')
-    .count({ count: '*' })
-    .first()) as { count: number };
-  return row.count;
+  const empty = q('settlements').where('prepared_ms', '>=', sinceMs).where({ prepared_by: 'settler' });
+  return count(empty.whereRaw('amount_units = previous_units'));
 }
 
-/** The highest nonce at which a signer has signed what belongs to one key of the outbox. */
+/** The highest nonce at which a signer has signed a transaction of one outbox key. */
 export interface SignedKey {
   signer: Address;
   nonce: number;
 }
 
 /**
- * Who has signed for a key, one row a signer; none when it was never signed. Signers whose transactions were given up are left out: `isSigned`
- * says that there were some.
+ * The signers of an outbox key, one row each; none when it was never signed. Signers whose transactions were given up are left out:
+ * `isSigned` says that there were some.
  */
 export async function signersOf(q: Queryable, txKey: string): Promise<{ isSigned: boolean; open: SignedKey[] }> {
   const rows = await q('outbox').where({ tx_key: txKey }).select<StoredSend[]>('signer', 'nonce', 'finished');

@@ -1,4 +1,4 @@
-/** Orders that their owners took back. Of a cancellation and a transaction for the same order one comes first, and the other does not happen. */
+/** Orders that their owners cancelled. Of a cancellation and a transaction for the same order only the first is accepted. */
 import type { Knex } from 'knex';
 import type { Hex } from '../../core/types.js';
 import { closeOrders, readAttempts } from './swap-log.js';
@@ -7,7 +7,7 @@ import type { Db, Queryable } from '../types.js';
 
 interface SwapCancellation {
   orderId: string;
-  /** The owner's, of the cancellation. */
+  /** The owner's signature of the cancellation. */
   signature: Hex;
   timeMs: number;
 }
@@ -16,8 +16,8 @@ interface SwapCancellation {
 type CancelResult = 'cancelled' | 'sent' | 'ended';
 
 /**
- * Holds the row of an order that did not end until the transaction does, so that of those that do the same one goes first. False when it has ended or
- * was cancelled.
+ * Locks the row of a pending order until the transaction ends, so that a cancellation and a signing of the same order run one after the
+ * other. False when it has ended or was cancelled.
  */
 export async function holdPending(tx: Knex.Transaction, orderId: string): Promise<boolean> {
   const held = await tx('swap_pending')
@@ -27,8 +27,8 @@ export async function holdPending(tx: Knex.Transaction, orderId: string): Promis
 }
 
 /**
- * Takes an order back unless a transaction was ever signed for it. One that is about to be signed is not, since whoever signs holds the order, too.
- * Durable once it resolves.
+ * Cancels an order unless a transaction was ever signed for it. A signing locks the order, too, so the two can't both succeed. Durable once
+ * it resolves.
  */
 export async function cancelOrder(db: Db, cancellation: SwapCancellation): Promise<CancelResult> {
   const { orderId, signature, timeMs } = cancellation;
@@ -43,7 +43,7 @@ export async function cancelOrder(db: Db, cancellation: SwapCancellation): Promi
   });
 }
 
-/** Whether its owner took it back. */
+/** Whether its owner cancelled it. */
 export async function isCancelled(q: Queryable, orderId: string): Promise<boolean> {
   return (await q('swap_cancellations').where({ order_id: orderId }).first('order_id')) !== undefined;
 }

@@ -1,4 +1,4 @@
-/** What the fees of signed orders brought, beside what all transactions of executors cost. */
+/** What the fees of signed orders earned, compared with the cost of all transactions of executors. */
 import type { Knex } from 'knex';
 import { minBig } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -9,21 +9,21 @@ import type { Queryable } from '../types.js';
 interface SwapFee {
   txHash: Hex;
   orderId: string;
-  /** In which it is taken. */
+  /** Token in which it is taken. */
   token: Address;
-  /** When this was noted, in wei rounded down; 0 where nothing priced it. */
+  /** The fee's value in wei at the time of storing, rounded down; 0 when no price was known. */
   feeWei: bigint;
   timeMs: number;
 }
 
-/** Appends a fee; one that is known stays as it is. Inside a transaction of the swap log's writer. */
+/** Appends a fee; one that is stored already stays unchanged. Inside a transaction of the swap log's writer. */
 export async function insertFee(tx: Knex.Transaction, fee: SwapFee): Promise<void> {
   const { txHash, orderId, token, feeWei, timeMs } = fee;
   const row = { tx_hash: txHash, order_id: orderId, token, fee_wei: toColumn(feeWei), time_ms: timeMs };
   await tx('swap_fees').insert(row).onConflict('tx_hash').ignore();
 }
 
-/** A fill by the ledger of which it is not known what its fee was worth. */
+/** A fill in the ledger whose fee's value is not stored. */
 export interface UnvaluedFill {
   orderId: string;
   txHash: Hex;
@@ -32,7 +32,7 @@ export interface UnvaluedFill {
   feeUnits: bigint;
 }
 
-/** Fills of orders on the list of those to look after whose fees are not noted, by transaction: those after `after`, at most `limit`. */
+/** Fills of pending orders whose fees are not stored, by transaction hash: those after `after`, at most `limit`. */
 export async function readUnvaluedFills(q: Queryable, after: string, limit: number): Promise<UnvaluedFill[]> {
   const rows = await q('swap_pending as pending')
     .join('swap_orders as placed', 'placed.id', 'pending.order_id')
@@ -43,7 +43,7 @@ export async function readUnvaluedFills(q: Queryable, after: string, limit: numb
     .where('fill.tx_hash', '>', after)
     .orderBy('fill.tx_hash')
     .limit(limit)
-    .select<{ order_id: string; tx_hash: string; token_in: string; fee_units: string; block_number: number }[]>(
+    .select<{ order_id: string; tx_hash: Hex; token_in: Address; fee_units: string; block_number: number }[]>(
       'pending.order_id',
       'fill.block_number',
       'fill.tx_hash',
@@ -52,16 +52,16 @@ export async function readUnvaluedFills(q: Queryable, after: string, limit: numb
     );
   return rows.map((row) => ({
     orderId: row.order_id,
-    txHash: row.tx_hash as Hex,
-    token: row.token_in as Address,
+    txHash: row.tx_hash,
+    token: row.token_in,
     blockNumber: row.block_number,
     feeUnits: fromColumn(row.fee_units),
   }));
 }
 
-/** What orders of one sell token brought and cost. */
+/** Fees and costs of the orders of one sell token. */
 interface SwapProfit {
-  /** Null for what was sent for no order, as a transfer into a gap between nonces. */
+  /** Null for transactions of no order, such as a transfer that fills a gap between nonces. */
   token: Address | null;
   filled: number;
   feesWei: bigint;
@@ -69,7 +69,7 @@ interface SwapProfit {
   filledCostWei: bigint;
   revertedCostWei: bigint;
   gaveWayCostWei: bigint;
-  /** Least that one order brought: its fee less what its transactions cost. */
+  /** The lowest result of one order: its fee less the cost of its transactions. */
   worstWei: bigint;
 }
 
@@ -80,7 +80,7 @@ interface MinedRow {
   succeeded: number;
   cost_wei: string;
   mined_key: string;
-  /** Of the order for which something was signed at that nonce; null for none. */
+  /** Outbox key of the order for which something was signed at that nonce; null for none. */
   tx_key: string | null;
   order_id: string | null;
   sell_token: Address | null;
@@ -88,8 +88,8 @@ interface MinedRow {
 }
 
 /**
- * By sell token, of the transactions of executors whose costs were noted since `sinceMs`, with the fees that these brought. The fee of a fill that the
- * chain has dropped since does not count. All of them together cost what `readCosts` says of the executors.
+ * Fees and costs by sell token, of the executors' transactions whose costs were stored since `sinceMs`. The fee of a fill that a
+ * reorganisation removed does not count. The costs add up to the executors' costs in `readCosts`.
  */
 export async function readSwapProfits(q: Queryable, sinceMs: number): Promise<SwapProfit[]> {
   const profits = new Map<Address | null, SwapProfit>();

@@ -1,6 +1,7 @@
-/** Whether executors can pay for transactions, as each of them said last: quotes of any server go by it. */
+/** Whether executors can pay for transactions, as each of them reported last. Every server of the swap API reads this before it quotes. */
 import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
+import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
 
 interface ExecutorFunds {
@@ -9,20 +10,14 @@ interface ExecutorFunds {
   timeMs: number;
 }
 
-/** Notes it in the place of what the signer said before, inside a transaction of the swap log's writer. */
+/** Replaces the signer's last report, inside a transaction of the swap log's writer. */
 export async function noteExecutor(tx: Knex.Transaction, { signer, isFunded, timeMs }: ExecutorFunds): Promise<void> {
   const row = { signer, funded: isFunded ? 1 : 0, time_ms: timeMs };
   await tx('swap_executors').insert(row).onConflict('signer').merge();
 }
 
-/** What executors said since `sinceMs`. */
+/** Reports of executors since `sinceMs`. */
 export async function readExecutors(q: Queryable, sinceMs: number): Promise<ExecutorFunds[]> {
-  const rows = await q('swap_executors')
-    .where('time_ms', '>=', sinceMs)
-    .select<{ signer: string; funded: number; time_ms: number }[]>();
-  return rows.map(({ signer, funded, time_ms }) => ({
-    signer: signer as Address,
-    isFunded: funded !== 0,
-    timeMs: time_ms,
-  }));
+  const rows = await q('swap_executors').where('time_ms', '>=', sinceMs).select<Stored<'swap_executors'>[]>();
+  return rows.map(({ signer, funded, time_ms }) => ({ signer, isFunded: funded !== 0, timeMs: time_ms }));
 }

@@ -1,10 +1,11 @@
 /**
- * The swap log: quotes and signed orders, appended by whoever serves the swap API, attempts and outcomes, appended by the executor that
- * owns the log. That a quote is used once, and a client order id once per owner, is the database's own rule, so any number of servers
- * may append at once. Whether an order was filled is in the ledger log alone.
+ * The swap log: quotes and signed orders, appended by the servers of the swap API, and attempts and outcomes, appended by the executor that
+ * owns the log. Unique keys of the database ensure that a quote is used once, and a client order id once per owner, so any number of
+ * servers may append at once. Whether an order was filled is in the ledger log alone.
  */
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
+import { highest, numberIn } from '../db/aggregates.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { isUniqueViolation } from '../errors.js';
 import { lockOwner, readPendingSales, type PendingSale } from './swap-wallets.js';
@@ -23,7 +24,7 @@ export interface SwapQuote {
   slippageBps: number;
   /** The most that is taken of the sell token, fee included. */
   sellUnits: bigint;
-  /** What is taken if nothing moves. */
+  /** The amount that is taken if prices do not change. */
   expectedSellUnits: bigint;
   buyUnits: bigint;
   minBuyUnits: bigint;
@@ -42,7 +43,7 @@ export interface SwapQuote {
   typedData: string;
 }
 
-/** A quote without what its place in the log decides. */
+/** A quote before it has its nonce and typed data. */
 export type SwapQuoteDraft = Omit<SwapQuote, 'nonce' | 'typedData'>;
 
 export interface SwapOrder {
@@ -54,7 +55,10 @@ export interface SwapOrder {
   createdMs: number;
 }
 
-/** A try to execute an order: sent under a key of the outbox, over our curve or not, or refused before anything was sent. */
+/**
+ * An attempt to execute an order: either sent, with its outbox key and whether its route uses our curve, or refused before anything was
+ * sent.
+ */
 export type SwapAttempt = { orderId: string; attemptNo: number; timeMs: number } & (
   { result: 'sent'; txKey: string; isOnCurve: boolean } | { result: 'refused'; code: string; message: string }
 );
@@ -70,8 +74,8 @@ export interface SwapOutcome {
 }
 
 /**
- * Appends quotes in one transaction, each with the next nonce of its owner. `complete` makes a draft whole: it gets the count of nonces
- * that the owner was given before, from 0.
+ * Appends quotes in one transaction, each with the next nonce of its owner. `complete` turns a draft into a quote; it gets the number of
+ * nonces that the owner was given before.
  */
 export async function appendQuotes<D extends { owner: Address }>(
   db: Db,
@@ -93,7 +97,7 @@ export async function appendQuotes<D extends { owner: Address }>(
   });
 }
 
-/** First index for each owner. Owners in one order everywhere, so that two servers never wait for each other. */
+/** First nonce index for each owner. Owners are locked in sorted order, so that two servers can't deadlock. */
 async function issueNonces(tx: Knex.Transaction, owners: readonly Address[]): Promise<Map<Address, number>> {
   const counts = new Map<Address, number>();
   for (const owner of owners) counts.set(owner, (counts.get(owner) ?? 0) + 1);
@@ -115,13 +119,13 @@ export async function readQuote(q: Queryable, id: string): Promise<SwapQuote | n
   return row === undefined ? null : toQuote(row);
 }
 
-/** How an order that was sent in ended: stored, found as stored before under its client order id, or its quote was used already. */
+/** Result of submitting an order: stored, already stored under its client order id, or its quote was used already. */
 type Acceptance = { result: 'accepted' | 'existing'; order: SwapOrder } | { result: 'quoteUsed'; order: SwapOrder };
 
 /**
- * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted.
- * `check` sees the owner's other pending orders that sell the same token, which no other call can add to meanwhile; when it throws, so does
- * this, and nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
+ * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted. `check`
+ * gets the owner's other pending orders that sell the same token, while no other call can add one; when it throws, so does this, and
+ * nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
  */
 export async function acceptOrder(
   db: Db,
@@ -186,38 +190,38 @@ type PendingRow = Stored<'swap_quotes'> &
     permit: Hex | null;
   };
 
-/** Orders that did not end, with their quotes, and the fills of those that the ledger knows as filled. */
-const unended = (q: Queryable) =>
+/** Pending orders with their quotes, and with their fills where the ledger has them. */
+export const unended = (q: Queryable) =>
   q('swap_pending as pending')
     .join('swap_orders as placed', 'placed.id', 'pending.order_id')
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
 
-/** The oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
+/** The oldest `limit` (1..10000) pending orders without a fill in the ledger. */
 export async function listPending(q: Queryable, limit: number): Promise<{ orderId: string; owner: Address }[]> {
   const rows = await unended(q)
     .whereNull('fill.generation')
     .orderBy(['pending.created_ms', 'pending.order_id'])
     .limit(checkLimit(limit))
-    .select<{ order_id: string; owner: string }[]>('pending.order_id', 'quote.owner');
-  return rows.map(({ order_id, owner }) => ({ orderId: order_id, owner: owner as Address }));
+    .select<{ order_id: string; owner: Address }[]>('pending.order_id', 'quote.owner');
+  return rows.map(({ order_id, owner }) => ({ orderId: order_id, owner }));
 }
 
-/** Those of some orders that did not end and that, by the ledger, nobody filled, oldest first. */
+/** Those of the given orders that are pending and without a fill in the ledger, oldest first. */
 export async function readPending(q: Queryable, orderIds: readonly string[]): Promise<PendingOrder[]> {
-  const found: unknown = await unended(q)
+  const found = await unended(q)
     .whereNull('fill.generation')
     .whereIn('pending.order_id', [...orderIds])
     .leftJoin('swap_permits as brought', 'brought.order_id', 'pending.order_id')
     .orderBy(['pending.created_ms', 'pending.order_id'])
-    .select('quote.*', {
+    .select<PendingRow[]>('quote.*', {
       order_id: 'placed.id',
       signature: 'placed.signature',
       client_order_id: 'placed.client_order_id',
       placed_ms: 'placed.created_ms',
       permit: 'brought.data',
     });
-  return (found as PendingRow[]).map((row) => {
+  return found.map((row) => {
     const { order_id, signature, client_order_id, placed_ms } = row;
     const placed = { id: order_id, quote_id: row.id, owner: row.owner, signature, client_order_id };
     return { order: toOrder({ ...placed, created_ms: placed_ms }), quote: toQuote(row), permit: row.permit };
@@ -226,16 +230,15 @@ export async function readPending(q: Queryable, orderIds: readonly string[]): Pr
 
 /** How many orders `listPending` would find without a limit, and when the oldest was accepted. */
 export async function countPending(q: Queryable): Promise<{ count: number; oldestMs: number | null }> {
-  const found: unknown = await unended(q)
+  const found = await unended(q)
     .whereNull('fill.generation')
     .count({ count: '*' })
     .min({ oldest: 'pending.created_ms' })
     .first();
-  const { count, oldest } = found as { count: number; oldest: number | null };
-  return { count, oldestMs: oldest };
+  return { count: numberIn(found, 'count') ?? 0, oldestMs: numberIn(found, 'oldest') };
 }
 
-/** Orders on the list of those to look after that were filled at `lastBlock` or before and whose fees are noted, at most `limit` of them. */
+/** Pending orders that were filled at `lastBlock` or before and whose fees are stored, at most `limit` of them. */
 export async function readFilledPending(q: Queryable, lastBlock: number, limit: number): Promise<string[]> {
   const rows = await unended(q)
     .join('swap_fees as fee', 'fee.tx_hash', 'fill.tx_hash')
@@ -261,7 +264,10 @@ export async function insertAttempt(tx: Knex.Transaction, attempt: SwapAttempt):
   });
 }
 
-/** Says by which kind of route an attempt is sent that was begun by another. Inside a transaction of the swap log's writer. */
+/**
+ * Changes whether an attempt's route uses our curve, when it is sent by another route than it was begun with. Inside a transaction of the
+ * swap log's writer.
+ */
 export async function changeAttempt(tx: Knex.Transaction, txKey: string, isOnCurve: boolean): Promise<void> {
   await tx('swap_attempts')
     .where({ tx_key: txKey })
@@ -288,8 +294,8 @@ export async function readTransactions(
   const rows = await q('outbox')
     .where({ tx_key: txKey })
     .orderBy(['sent_ms', 'hash'])
-    .select<{ hash: string; nonce: number; finished: number }[]>('hash', 'nonce', 'finished');
-  return rows.map(({ hash, nonce, finished }) => ({ hash: hash as Hex, nonce, isFinished: finished !== 0 }));
+    .select<Pick<Stored<'outbox'>, 'hash' | 'nonce' | 'finished'>[]>('hash', 'nonce', 'finished');
+  return rows.map(({ hash, nonce, finished }) => ({ hash, nonce, isFinished: finished !== 0 }));
 }
 
 /** Ends an order that was not filled. Inside a transaction of the swap log's writer. */
@@ -305,14 +311,14 @@ export async function insertOutcome(tx: Knex.Transaction, outcome: SwapOutcome):
   await closeOrders(tx, [outcome.orderId]);
 }
 
-/** Takes orders off the list of those to look after. Inside a transaction of the swap log's writer. */
+/** Removes orders from the list of pending ones. Inside a transaction of the swap log's writer. */
 export async function closeOrders(tx: Knex.Transaction, orderIds: readonly string[]): Promise<void> {
   for (const part of chunks(orderIds)) await tx('swap_pending').whereIn('order_id', part).delete();
 }
 
 /**
- * Puts orders back on the list of those to look after whose fills a reorganisation took back, but for those that ended otherwise or that their owners
- * took back, as a swap log may say that was restored to a time before their fills; inside a transaction of the ledger log's writer.
+ * Makes orders pending again whose fills a reorganisation removed, except those that ended otherwise or were cancelled, as is possible
+ * after the swap log was restored to a time before their fills. Inside a transaction of the ledger log's writer.
  */
 export async function reopenOrders(
   tx: Knex.Transaction,
@@ -346,14 +352,11 @@ export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOu
 
 /** When an order was last attempted, or ended unfilled; null if never. */
 export async function lastSwapAct(q: Queryable): Promise<number | null> {
-  const newest = async (table: string): Promise<number> => {
-    const row: unknown = await q(table).orderBy('time_ms', 'desc').first('time_ms');
-    return (row as { time_ms: number } | undefined)?.time_ms ?? 0;
-  };
-  return Math.max(await newest('swap_attempts'), await newest('swap_outcomes')) || null;
+  const attempted = await highest(q('swap_attempts'), 'time_ms');
+  return Math.max(attempted ?? 0, (await highest(q('swap_outcomes'), 'time_ms')) ?? 0) || null;
 }
 
-/** Forgets quotes that expired before `beforeMs` and were never used, at most `limit` of them; returns how many. */
+/** Deletes quotes that expired before `beforeMs` and were never used, at most `limit` of them; returns how many. */
 export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit: number): Promise<number> {
   const rows = await tx('swap_quotes as quote')
     .leftJoin('swap_orders as placed', 'placed.quote_id', 'quote.id')

@@ -1,27 +1,29 @@
-/** What the wallet behind gasless orders has promised, and what its orders have cost that reverted. */
+/** What an owner's pending orders may take from its wallet, and what its reverted orders have cost. */
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Dealing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
+import { highest, lowest } from '../db/aggregates.js';
 import { fromColumn, toColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
 import { COST_TABLES, type TransactionCost } from '../transactions/costs.js';
-import { readUnmined } from '../transactions/outbox.js';
+import { SIGNERS_CTE, readUnmined } from '../transactions/outbox.js';
 import type { Queryable } from '../types.js';
 
-/** More fills, swaps or reverts of an owner than this are not looked at. */
+/** Newest fills, swaps and reverts of an owner that are read, each. */
 const MOST_DEALINGS = 64;
 
-/** A pending order as far as it binds its owner's sell token. */
+/** What a pending order may take of its owner's sell token. */
 export interface PendingSale {
   orderId: string;
   /** Permit2's. */
   nonce: bigint;
-  /** The most that it takes, and what it takes if nothing moves. */
+  /** The most that it takes, and what it takes if prices do not change. */
   sellUnits: bigint;
   expectedSellUnits: bigint;
 }
 
-/** The owner's orders that sell `sellToken`, did not end, may still be executed at `nowSec`, and that, by the ledger, nobody filled. */
+/** The owner's pending orders that sell `sellToken`, may still be executed at `nowSec`, and have no fill in the ledger. */
 export async function readPendingSales(
   q: Queryable,
   owner: Address,
@@ -49,14 +51,17 @@ export async function readPendingSales(
   }));
 }
 
-/** Lets one transaction at a time judge what an owner may promise, until it ends. Every owner of a quote has the row. */
+/**
+ * Locks the owner's row until the transaction ends, so that one transaction at a time checks and adds its orders. Every owner of a quote
+ * has the row.
+ */
 export async function lockOwner(tx: Knex.Transaction, owner: Address): Promise<void> {
   await tx('swap_nonces')
     .where({ owner })
     .update({ issued: tx.raw<number>('issued') });
 }
 
-/** An order of which a transaction may still revert: it is signed, and what became of it is not known. */
+/** An order with a transaction that may still revert: it is signed, and its result is not known. */
 export interface UndecidedSale {
   owner: Address;
   sellToken: Address;
@@ -65,8 +70,8 @@ export interface UndecidedSale {
 }
 
 /**
- * One entry per order, ended or not: of every signer what the chain has not used as far as its keeper knows, and what was mined and is not among the
- * costs yet.
+ * One entry per order, ended or not: orders with transactions whose nonces the chain has not used as far as the signer's keeper knows, or
+ * that were mined and whose costs are not stored yet.
  */
 export async function readUndecidedSales(q: Queryable): Promise<UndecidedSale[]> {
   const signers = (await readUnmined(q)).filter(({ count }) => count > 0).map((one) => one.signer);
@@ -96,7 +101,7 @@ export async function readUndecidedSales(q: Queryable): Promise<UndecidedSale[]>
   return [...new Map(sales).values()];
 }
 
-/** Transactions of orders that were mined and are not among the costs. */
+/** Mined transactions of orders whose costs are not stored. */
 interface UncostedOrders {
   signer: Address;
   /** Highest nonce of which the cost is known; -1 without any. */
@@ -105,28 +110,30 @@ interface UncostedOrders {
   lastNonce: number;
 }
 
-/** Of every signer that has any, whether its key is in use or not. What other keepers have noted of a key that was theirs since is theirs. */
+/**
+ * For every signer that has any, whether its key is in use or not. Nonces whose cost another role's keeper has stored, because it used the
+ * key, are not counted.
+ */
 export async function readUncostedOrders(q: Queryable): Promise<UncostedOrders[]> {
-  const found: UncostedOrders[] = [];
-  for (const { signer } of await readUnmined(q)) {
-    let costedNonce = -1;
-    for (const table of Object.values(COST_TABLES)) {
-      const row: unknown = await q(table).where({ signer }).max({ last: 'nonce' }).first();
-      costedNonce = Math.max(costedNonce, (row as { last: number | null }).last ?? -1);
-    }
-    const row: unknown = await q('outbox as sent')
-      .join('swap_attempts as attempt', 'attempt.tx_key', 'sent.tx_key')
-      .where({ 'sent.signer': signer, 'sent.finished': 1 })
-      .where('sent.nonce', '>', costedNonce)
-      .max({ last: 'sent.nonce' })
-      .first();
-    const { last } = row as { last: number | null };
-    if (last !== null) found.push({ signer, costedNonce, lastNonce: last });
-  }
-  return found;
+  const rows = await sendForRows<{ signer: Address; costed: number; last: number | null }>(q, UNCOSTED);
+  return rows.flatMap(({ signer, costed, last }) =>
+    last === null ? [] : [{ signer, costedNonce: costed, lastNonce: last }],
+  );
 }
 
-/** Appends those of mined transactions that are of orders and reverted; one that is known stays as it is. */
+const COSTED = Object.values(COST_TABLES)
+  .map((table) => `select max(nonce) as nonce from ${table} where ${table}.signer = signers.signer`)
+  .join(' union all ');
+const UNCOSTED = `with ${SIGNERS_CTE}, known as (
+    select signer, coalesce((select max(nonce) from (${COSTED}) as costs), -1) as costed
+    from signers where signer is not null
+  )
+  select signer, costed, (
+    select max(sent.nonce) from outbox as sent join swap_attempts as attempt on attempt.tx_key = sent.tx_key
+    where sent.signer = known.signer and sent.finished = 1 and sent.nonce > known.costed
+  ) as last from known order by signer`;
+
+/** Stores the mined transactions that belong to orders and reverted; one that is stored already stays unchanged. */
 export async function insertReverts(tx: Knex.Transaction, mined: readonly TransactionCost[]): Promise<void> {
   for (const { txKey, hash, blockNumber, gasUsed, succeeded, seenMs } of mined) {
     if (succeeded || gasUsed === 0) continue;
@@ -143,9 +150,90 @@ export async function insertReverts(tx: Knex.Transaction, mined: readonly Transa
   }
 }
 
+/** The newest transaction that was signed for an order at a nonce. */
+interface OrderSent {
+  orderId: string;
+  owner: Address;
+  hash: Hex;
+  raw: Hex;
+}
+
 /**
- * What an owner did and what happened to transactions for it, in the order of the chain: the newest of each kind, fills of its orders, swaps that it
- * sent to the entrypoint, and reverts. Within a block reverts come last. A swap in the block of a fill is taken for that of the fill.
+ * The order for which a transaction was signed at a nonce; null without one, and when the ledger has its fill by a transaction of that
+ * nonce.
+ */
+export async function readUnfilledAt(q: Queryable, signer: Address, nonce: number): Promise<OrderSent | null> {
+  const rows = await q('outbox as sent')
+    .join('swap_attempts as attempt', 'attempt.tx_key', 'sent.tx_key')
+    .join('swap_orders as placed', 'placed.id', 'attempt.order_id')
+    .leftJoin('settled_orders as fill', 'fill.tx_hash', 'sent.hash')
+    .where({ 'sent.signer': signer, 'sent.nonce': nonce })
+    .orderBy([{ column: 'sent.sent_ms', order: 'desc' }, { column: 'sent.hash' }])
+    .select<{ order_id: string; owner: Address; hash: Hex; raw: Hex; filled: string | null }[]>(
+      'placed.id as order_id',
+      'placed.owner',
+      'sent.hash',
+      'sent.raw',
+      'fill.tx_hash as filled',
+    );
+  const [newest] = rows;
+  if (newest === undefined || rows.some(({ filled }) => filled !== null)) return null;
+  return { orderId: newest.order_id, owner: newest.owner, hash: newest.hash, raw: newest.raw };
+}
+
+/**
+ * Charges a transaction to its owner as if it had reverted and burnt `gasUsed`, because its result is unknown. In the order of the chain it
+ * counts as of `blockNumber`.
+ */
+export async function insertPresumedRevert(
+  tx: Knex.Transaction,
+  { orderId, owner, hash }: OrderSent,
+  { gasUsed, blockNumber, timeMs }: { gasUsed: bigint; blockNumber: number; timeMs: number },
+): Promise<void> {
+  const row = { tx_hash: hash, order_id: orderId, owner, block_number: blockNumber, time_ms: timeMs };
+  await tx('swap_reverts')
+    .insert({ ...row, gas_used: toColumn(gasUsed) })
+    .onConflict('tx_hash')
+    .ignore();
+}
+
+/** Deletes the reverts that are charged to owners for these nonces, because their result turned out otherwise or is not known yet. */
+export async function dropReverts(tx: Knex.Transaction, signer: Address, nonces: readonly number[]): Promise<void> {
+  for (const nonce of nonces) {
+    const hashes = tx('outbox').where({ signer, nonce }).select('hash');
+    await tx('swap_reverts').whereIn('tx_hash', hashes).delete();
+  }
+}
+
+/**
+ * Signers with transactions that the chain has dropped although their costs are stored, with the lowest such nonce; their keeper sends it
+ * again.
+ */
+export async function readReopened(q: Queryable): Promise<{ signer: Address; nonce: number }[]> {
+  const found: { signer: Address; nonce: number }[] = [];
+  for (const { signer, count } of await readUnmined(q)) {
+    if (count === 0) continue;
+    const first = await lowest(q('outbox').where({ signer, finished: 0 }), 'nonce');
+    if (first === null) continue;
+    const cost: unknown = await q('order_costs').where({ signer }).where('nonce', '>=', first).first('nonce');
+    if (cost !== undefined) found.push({ signer, nonce: first });
+  }
+  return found;
+}
+
+/** Every signer with stored costs of orders, with the highest nonce. */
+export async function readCostedSigners(q: Queryable): Promise<{ signer: Address; lastNonce: number }[]> {
+  const found: { signer: Address; lastNonce: number }[] = [];
+  for (const { signer } of await readUnmined(q)) {
+    const last = await highest(q('order_costs').where({ signer }), 'nonce');
+    if (last !== null) found.push({ signer, lastNonce: last });
+  }
+  return found;
+}
+
+/**
+ * The dealings of an owner, in the order of the chain: the newest fills of its orders, swaps that it sent to the entrypoint, and reverts.
+ * Within a block reverts come last. A swap in the block of a fill counts as part of the fill.
  */
 export async function readDealings(q: Queryable, owner: Address): Promise<Dealing[]> {
   const newest = [{ column: 'block_number', order: 'desc' }];
@@ -173,7 +261,7 @@ export async function sumReverts(q: Queryable, sinceMs: number): Promise<{ count
   return { count: rows.length, gasUsed: rows.reduce((sum, { gas_used }) => sum + fromColumn(gas_used), 0n) };
 }
 
-/** Reverts since `sinceMs` for owners of whom the chain had seen no fill and no swap before, the oldest first. */
+/** Reverts since `sinceMs` for owners without an earlier fill or swap on the chain, the oldest first. */
 export async function readUnprovenReverts(
   q: Queryable,
   sinceMs: number,
@@ -193,7 +281,7 @@ export async function readUnprovenReverts(
   return rows.map((row) => ({ timeMs: toSafeInt(BigInt(row.time_ms)), gasUsed: fromColumn(row.gas_used) }));
 }
 
-/** Those of the owners of whom the chain has seen a fill or a swap. */
+/** Those of the owners that have a fill or a swap on the chain. */
 export async function readProven(q: Queryable, owners: readonly Address[]): Promise<Set<Address>> {
   const filled = await q('settled_orders').whereIn('owner', owners).distinct<{ owner: Address }[]>('owner');
   const swapped = await q('fills').whereIn('taker', owners).distinct<{ taker: Address }[]>('taker');

@@ -12,9 +12,9 @@ import type { Queryable } from '../types.js';
 /** Who sends transactions, and the table of what they cost. */
 export const COST_TABLES = { poster: 'post_costs', settler: 'settlement_costs', executor: 'order_costs' } as const;
 export type CostRole = keyof typeof COST_TABLES;
-export const COST_ROLES = Object.keys(COST_TABLES) as CostRole[];
+export const COST_ROLES = ['poster', 'settler', 'executor'] as const satisfies readonly CostRole[];
 
-/** In the place of a market: what belongs to none. */
+/** Market number of costs that belong to no market. */
 export const NO_MARKET = -1;
 
 export interface TransactionCost {
@@ -32,6 +32,9 @@ export interface TransactionCost {
 }
 
 type StoredRow = Stored<'post_costs'>;
+
+/** Stored as the hash when no endpoint had a receipt of any transaction of the nonce. */
+export const UNKNOWN_HASH: Hex = '0x';
 
 /** Appends costs; a nonce that is there already violates the primary key. */
 export async function insertCosts(
@@ -65,11 +68,61 @@ export async function insertCosts(
 }
 
 /**
- * Whoever writes costs adds to sums that it has read, at a level of isolation that shows what others committed since. So they wait while all sums are
- * made anew, and that waits for them; on SQLite there is one write transaction at a time.
+ * Writers of costs read sums and add to them, at an isolation level that sees later commits of others. So they must not run while all sums
+ * are rebuilt, and a rebuild waits for them; on SQLite there is one write transaction at a time.
  */
 async function lockGas(tx: Knex.Transaction, mode: 'row exclusive' | 'share row exclusive'): Promise<void> {
   if (!isSqlite(tx)) await tx.raw(`lock table ${GAS_DAYS.name} in ${mode} mode`);
+}
+
+/**
+ * Deletes costs of a signer, from a nonce on or of that nonce alone, and subtracts them from the sums. Inside a transaction of the role's
+ * writer.
+ */
+export async function dropCosts(
+  tx: Knex.Transaction,
+  role: CostRole,
+  { signer, from, to = Number.MAX_SAFE_INTEGER }: { signer: Address; from: number; to?: number },
+): Promise<TransactionCost[]> {
+  await lockGas(tx, 'row exclusive');
+  const where = 'signer = ? and nonce >= ? and nonce <= ?';
+  const bindings = [signer, from, to];
+  const rows = await sendForRows<StoredRow>(
+    tx,
+    `select * from ${COST_TABLES[role]} where ${where} order by nonce`,
+    bindings,
+  );
+  if (rows.length === 0) return [];
+  await sendChange(tx, `delete from ${COST_TABLES[role]} where ${where}`, bindings);
+  const sums = createSums(GAS_DAYS);
+  for (const row of rows) addGas(sums, role, row, -1n);
+  await storeSums(tx, sums);
+  return rows.map(fromRow);
+}
+
+/** Costs of a signer by nonce: those after `after`, in blocks up to `toBlock`, at most `limit`; of nonces whose transaction is known. */
+export async function readCostsAfter(
+  q: Queryable,
+  role: CostRole,
+  { signer, after, toBlock, limit }: { signer: Address; after: number; toBlock: number; limit: number },
+): Promise<TransactionCost[]> {
+  const sql =
+    `select * from ${COST_TABLES[role]} where signer = ? and nonce > ? and block_number <= ? and hash <> ? ` +
+    'order by nonce limit ?';
+  return (await sendForRows<StoredRow>(q, sql, [signer, after, toBlock, UNKNOWN_HASH, limit])).map(fromRow);
+}
+
+/** Nonces of which no receipt was ever found, by signer and nonce, those after `after`, at most `limit`. */
+export async function readUnknownCosts(
+  q: Queryable,
+  role: CostRole,
+  after: { signer: string; nonce: number },
+  limit: number,
+): Promise<TransactionCost[]> {
+  const sql =
+    `select * from ${COST_TABLES[role]} where hash = '${UNKNOWN_HASH}' and (signer > ? or (signer = ? and nonce > ?)) ` +
+    'order by signer, nonce limit ?';
+  return (await sendForRows<StoredRow>(q, sql, [after.signer, after.signer, after.nonce, limit])).map(fromRow);
 }
 
 /** Costs of a signer seen after `sinceMs`, oldest first. */
@@ -115,7 +168,7 @@ export async function readUncosted(
  * Adds what a transaction cost to its day and its markets. A batch of posts is shared out evenly over its markets, and the first of them has what is
  * left over.
  */
-function addGas(sums: Sums<typeof GAS_DAYS>, role: CostRole, row: StoredRow): void {
+function addGas(sums: Sums<typeof GAS_DAYS>, role: CostRole, row: StoredRow, sign: 1n | -1n = 1n): void {
   const markets = row.markets === '' ? [NO_MARKET] : row.markets.split(',').map(toSafeInt);
   const dayMs = periodOf(GAS_DAYS, row.seen_ms);
   const share = (whole: bigint, i: number): bigint => {
@@ -124,13 +177,14 @@ function addGas(sums: Sums<typeof GAS_DAYS>, role: CostRole, row: StoredRow): vo
   };
   for (const [i, market] of markets.entries()) {
     const gas = share(BigInt(row.gas_used), i);
-    addTo(sums, [role, market, dayMs], { gas, fee_wei: share(fromColumn(row.fee_wei), i) });
+    addTo(sums, [role, market, dayMs], { gas, fee_wei: share(fromColumn(row.fee_wei), i) }, sign);
   }
 }
 
 /**
- * Markets of transactions, by their keys, as they are when a cost is stored: those of its posts, or the one where both tokens of its order are traded
- * if our curve is a part of its route. They stay with the cost, because a pair may be listed later, and a publication may make way for another one.
+ * Markets of transactions, by their keys, as they are when a cost is stored: those of its posts, or the one where both tokens of its order
+ * are traded if our curve is a part of its route. They are stored with the cost, because a pair may be listed later, and a publication may
+ * be replaced by a restore.
  */
 const MARKETS_SQL: Readonly<Record<CostRole, string | null>> = {
   poster: 'select tx_key, market from publications where tx_key in',
@@ -178,7 +232,7 @@ export async function deriveGas(q: Queryable, role: CostRole): Promise<Sums<type
   }
 }
 
-/** Replaces all sums of gas by what the rows of transactions say, inside a transaction. */
+/** Replaces all sums of gas by sums over the rows of transactions, inside a transaction. */
 export async function rebuildGas(tx: Knex.Transaction): Promise<void> {
   await lockGas(tx, 'share row exclusive');
   await sendChange(tx, `delete from ${GAS_DAYS.name}`, []);

@@ -1,21 +1,23 @@
 /** Signed transactions, durable before they are broadcast, so that a restart sends the very same bytes again. */
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
+import { highest } from '../db/aggregates.js';
 import { checkLimit } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
 import type { OutboxRow, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
-/** A stored transaction, and what became of it as far as its keeper knows. */
+/** A stored transaction, and its state as far as its keeper knows. */
 export interface ListedOutboxRow extends OutboxRow {
   /** The chain has used its nonce, or it was given up. */
   finished: boolean;
-  /** Of a key that is not in use any more, and can't do anything any more. */
+  /** Its signing key is no longer in use, and it can have no effect any more. */
   givenUp: boolean;
 }
 
-/** `finished`: nothing is known, or the chain has used the nonce. */
+/** Values of `finished`: the nonce is not known to be used, or the chain has used it. */
 const [OPEN, USED] = [0, 1];
-/** `finished`: nothing can come of it any more. */
+/** Value of `finished`: it can have no effect any more. */
 export const GIVEN_UP = 2;
 
 /**
@@ -48,6 +50,22 @@ export async function readOutboxFrom(q: Queryable, signer: Address, nonce: numbe
   return ordered(q('outbox').where({ signer }).where('nonce', '>=', nonce));
 }
 
+/** Hashes of everything that was signed at a nonce. */
+export async function readHashesAt(q: Queryable, signer: Address, nonce: number): Promise<Hex[]> {
+  return (await q('outbox').where({ signer, nonce }).orderBy('sent_ms').select('hash')).map(({ hash }) => hash);
+}
+
+/** Everything that was signed at a nonce and sent since. */
+export async function readSignedAt(q: Queryable, signer: Address, nonce: number, sinceMs: number): Promise<Hex[]> {
+  const rows = await q('outbox').where({ signer, nonce }).where('sent_ms', '>=', sinceMs).select('raw');
+  return rows.map(({ raw }) => raw);
+}
+
+/** The act behind a stored transaction. */
+export async function readTxKey(q: Queryable, hash: Hex): Promise<string> {
+  return (await q('outbox').where({ hash }).first('tx_key'))?.tx_key ?? '';
+}
+
 /** The newest rows of all signers, at most `limit` (1..10000), those of the highest nonces first. */
 export async function listOutbox(
   q: Queryable,
@@ -61,10 +79,10 @@ export async function listOutbox(
   return (await query.select()).map(fromRow);
 }
 
-/** What a signer has signed and the chain has not used yet, as far as its keeper knows. */
+/** Transactions of a signer that the chain has not mined yet, as far as its keeper knows. */
 export interface Unmined {
   signer: Address;
-  /** Nonces, whatever their number of replacements. */
+  /** Number of nonces; replacements do not count. */
   count: number;
   /** When the oldest transaction was signed; null without any. */
   oldestSentMs: number | null;
@@ -72,19 +90,22 @@ export interface Unmined {
 
 /** Every signer that ever signed, by address; the number of its old transactions does not matter. */
 export async function readUnmined(q: Queryable): Promise<Unmined[]> {
-  const unmined: Unmined[] = [];
-  for (let last = ''; ;) {
-    const next = await q('outbox').where('signer', '>', last).orderBy('signer').first('signer');
-    if (next === undefined) return unmined;
-    last = next.signer;
-    const row = (await q('outbox')
-      .where({ signer: next.signer, finished: OPEN })
-      .countDistinct({ count: 'nonce' })
-      .min({ oldest: 'sent_ms' })
-      .first()) as { count: number; oldest: number | null };
-    unmined.push({ signer: next.signer, count: row.count, oldestSentMs: row.oldest });
-  }
+  const rows = await sendForRows<{ signer: Address; count: number; oldest: number | null }>(q, UNMINED);
+  return rows.map(({ signer, count, oldest }) => ({ signer, count, oldestSentMs: oldest }));
 }
+
+/** Every signer of the outbox as `signers`, found one after the other through the index, whatever the number of rows. */
+export const SIGNERS_CTE = `recursive signers (signer) as (
+    select min(signer) from outbox
+    union all
+    select (select min(signer) from outbox where outbox.signer > signers.signer) from signers where signer is not null
+  )`;
+
+const UNMINED = `with ${SIGNERS_CTE}
+  select signer,
+    (select count(distinct nonce) from outbox where outbox.signer = signers.signer and finished = ${OPEN}) as count,
+    (select min(sent_ms) from outbox where outbox.signer = signers.signer and finished = ${OPEN}) as oldest
+  from signers where signer is not null order by signer`;
 
 async function ordered(query: Knex.QueryBuilder<Stored<'outbox'>, Stored<'outbox'>[]>): Promise<ListedOutboxRow[]> {
   const rows = await query.orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }]).select();
@@ -112,12 +133,12 @@ export async function finishOutbox(tx: Knex.Transaction, signer: Address, nonce:
   await tx('outbox').where({ signer, finished: OPEN }).where('nonce', '<', nonce).update({ finished: USED });
 }
 
-/** Marks transactions as given up: of a key that is not in use any more, and without any effect if they were mined after all. */
+/** Marks transactions as given up: their key is no longer in use, and they would have no effect even if they were mined. */
 export async function giveUpOutbox(tx: Knex.Transaction, hashes: readonly Hex[]): Promise<void> {
   for (const hash of hashes) await tx('outbox').where({ hash, finished: OPEN }).update({ finished: GIVEN_UP });
 }
 
-/** Signers but one that have called a contract, and of whom a transaction is neither done with nor given up; at most 16. */
+/** Signers other than one that have called a contract and have an unfinished transaction; at most 16. */
 export async function otherSigners(q: Queryable, contract: Address, own: Address): Promise<Address[]> {
   const signers = (await readUnmined(q)).filter(({ signer, count }) => signer !== own && count > 0);
   const serving: Address[] = [];
@@ -128,7 +149,7 @@ export async function otherSigners(q: Queryable, contract: Address, own: Address
   return serving.slice(0, 16);
 }
 
-/** Takes `finishOutbox` and `giveUpOutbox` back from `nonce` on: the chain has dropped those blocks, or the key is in use again. */
+/** Undoes `finishOutbox` and `giveUpOutbox` from `nonce` on: the chain has dropped those blocks, or the key is in use again. */
 export async function reopenOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
   await tx('outbox')
     .where({ signer })
@@ -139,16 +160,12 @@ export async function reopenOutbox(tx: Knex.Transaction, signer: Address, nonce:
 
 /** Highest nonce that was ever signed and stored for the signer, null before the first. */
 export async function lastNonce(q: Queryable, signer: Address): Promise<number | null> {
-  const row = (await q('outbox').where({ signer }).max({ last: 'nonce' }).first()) as { last: number | null };
-  return row.last;
+  return highest(q('outbox').where({ signer }), 'nonce');
 }
 
 /** Highest nonce of the signer that the chain has used as far as its keeper knows, null before the first. */
 export async function lastFinishedNonce(q: Queryable, signer: Address): Promise<number | null> {
-  const row = (await q('outbox').where({ signer, finished: USED }).max({ last: 'nonce' }).first()) as {
-    last: number | null;
-  };
-  return row.last;
+  return highest(q('outbox').where({ signer, finished: USED }), 'nonce');
 }
 
 /** Whether a transaction of this act was ever signed and stored. */

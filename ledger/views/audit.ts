@@ -1,7 +1,9 @@
-/** What verification asks of several tables at once. It only reads; what the answers must be, `keepers/verify/` judges. */
-import type { Address } from '../../core/types.js';
+/** Queries of verification over several tables. They only read; `keepers/verify/` judges the results. */
+import type { Address, Hex } from '../../core/types.js';
+import { fillRef } from '../chain/invariants.js';
 import { reversedRef } from '../chain/refs.js';
-import { sendForRows } from '../db/dialects.js';
+import { chunks } from '../db/columns.js';
+import { placeholders, sendForRows } from '../db/dialects.js';
 import type { Stored } from '../db/tables.js';
 import { VAULT, type Queryable } from '../types.js';
 
@@ -21,14 +23,50 @@ export async function readMisplaced(
   return row;
 }
 
-/** Curves and touches that were seen on-chain, in the order in which their books were cut; those that were not prepared here last or first. */
-export async function readSeenInCutOrder(q: Queryable): Promise<Stored<'posts_seen'>[]> {
-  return q('posts_seen as seen')
-    .leftJoin('publications as made', (on) => {
-      on.on('made.market', 'seen.market').on('made.seq', 'seen.seq');
-    })
-    .orderBy(['made.cut_generation', 'made.cut_order_seq', 'seen.market', 'seen.seq'])
-    .select<Stored<'posts_seen'>[]>('seen.*');
+/** A post as it was seen, with the cut of the book behind it; nulls where it was not prepared here. */
+type SeenPost = Stored<'posts_seen'> & { cut_generation: number | null; cut_order_seq: number | null };
+
+/**
+ * Curves and touches that were seen on-chain, in the order in which their books were cut, so that one book can follow them all. The posts of a market
+ * are cut in the order of their numbers; of each market `page` posts are held at most, however many there are. Those that were not prepared here come
+ * as soon as their market's turn does.
+ */
+export async function* readSeenInCutOrder(q: Queryable, page = 200): AsyncGenerator<Stored<'posts_seen'>> {
+  const markets = await sendForRows<{ market: number }>(q, 'select distinct market from posts_seen order by market');
+  const lines = markets.map(({ market }) => readSeenOf(q, market, page));
+  const heads: { line: (typeof lines)[number]; post: SeenPost }[] = [];
+  for (const line of lines) await take(line);
+  for (let first = heads[0]; first !== undefined; first = heads[0]) {
+    const next = heads.reduce((a, b) => (isCutBefore(b.post, a.post) ? b : a), first);
+    const { cut_generation: _generation, cut_order_seq: _orderSeq, ...post } = next.post;
+    yield post;
+    heads.splice(heads.indexOf(next), 1);
+    await take(next.line);
+  }
+
+  async function take(line: (typeof lines)[number]): Promise<void> {
+    const { value } = await line.next();
+    if (value !== undefined) heads.push({ line, post: value });
+  }
+}
+
+function isCutBefore(a: SeenPost, b: SeenPost): boolean {
+  const generations = (a.cut_generation ?? 0) - (b.cut_generation ?? 0);
+  return (generations || (a.cut_order_seq ?? 0) - (b.cut_order_seq ?? 0) || a.market - b.market) < 0;
+}
+
+/** The posts of one market by their numbers, read a page at a time. */
+async function* readSeenOf(q: Queryable, market: number, page: number): AsyncGenerator<SeenPost, undefined> {
+  const sql = `select seen.*, made.cut_generation, made.cut_order_seq from posts_seen as seen
+    left join publications as made on made.market = seen.market and made.seq = seen.seq
+    where seen.market = ? and (seen.era, seen.seq) > (?, ?) order by seen.era, seen.seq limit ?`;
+  for (let after = { era: -1, seq: -1 }; ;) {
+    const rows = await sendForRows<SeenPost>(q, sql, [market, after.era, after.seq, page]);
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < page) return undefined;
+    after = last;
+  }
 }
 
 /** The number of a market's last fill before a place in the chain, 0 without any. */
@@ -79,20 +117,32 @@ export async function readLastChanges(
   return sendForRows(q, 'select account, token, max(generation) as last from balance_changes group by account, token');
 }
 
-/** Names of all postings that took another one back. */
-export async function readReversedRefs(q: Queryable): Promise<string[]> {
-  const sql = 'select distinct ref from entries where ref like ?';
-  return (await sendForRows<{ ref: string }>(q, sql, [`${reversedRef('')}%`])).map(({ ref }) => ref);
+/** Those of some postings that another one took back. */
+export async function readReversedAmong(q: Queryable, refs: readonly string[]): Promise<Set<string>> {
+  const reversed = new Set<string>();
+  for (const part of chunks(refs)) {
+    const sql = `select distinct ref from entries where ref in (${placeholders(part.length)})`;
+    const rows = await sendForRows<{ ref: string }>(q, sql, part.map(reversedRef));
+    for (const { ref } of rows) reversed.add(ref.slice(reversedRef('').length));
+  }
+  return reversed;
 }
 
 /** Names of the postings of fills in some generations, and of those that took one back. */
 export async function readFillRefs(q: Queryable, { from, to }: { from: number; to: number }): Promise<string[]> {
   const sql = `select distinct ref from entries where generation between ? and ? and account = ? and (ref like ? or ref like ?)`;
   const bindings = [from, to, VAULT, 'fill:%', `${reversedRef('fill:')}%`];
-  return (await sendForRows<{ ref: string }>(q, sql, bindings)).map(({ ref }) => ref);
+  const stored = (await sendForRows<{ ref: string }>(q, sql, bindings)).map(({ ref }) => ref);
+  const fills = await sendForRows<{ id: Hex; fill_seq: number }>(
+    q,
+    'select listed.id, fill.fill_seq from fills as fill join markets as listed on listed.market = fill.market ' +
+      'where fill.booked_by is not null and fill.generation between ? and ?',
+    [from, to],
+  );
+  return [...stored, ...fills.map((row) => fillRef(row, row.fill_seq))];
 }
 
-/** What the vault got beside all events, newest first, with the first block of the generation that found it. */
+/** Amounts that the vault received without an event, newest first, with the first block of the generation that found each. */
 export async function readSurpluses(
   q: Queryable,
   account: string,

@@ -1,4 +1,4 @@
-/** What an account paid in and was paid out, with the time of each. */
+/** Deposits and executed withdrawals of an account, with the time of each. */
 import type { Address, Hex } from '../../core/types.js';
 import { checkLimit, fromColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
@@ -6,7 +6,7 @@ import type { Queryable } from '../types.js';
 
 export interface LedgerUpdate {
   account: Address;
-  /** That booked it. */
+  /** The generation that booked it. */
   generation: number;
   kind: 'deposited' | 'executed';
   token: Address;

@@ -1,4 +1,4 @@
-/** Where the logs of a platform stand, for its status page: every read looks at the newest rows of an index. */
+/** Newest state of all logs, for the status page: every query reads only the newest rows of an index. */
 import type { Market } from '../../core/types.js';
 import {
   UNATTRIBUTED,

@@ -15,8 +15,8 @@ export async function recentFills(q: Queryable, market: number, limit = 256): Pr
 }
 
 /**
- * A name of the market's newest fill and of the generation that attributed it, empty without any. Since a reversal takes fills away
- * from the newest on, and what comes in their place belongs to a later generation, an equal name means equal fills.
+ * A key of the market's newest fill and of the generation that attributed it, empty without any. A reversal removes the newest fills, and
+ * their replacements belong to a later generation, so an equal key means equal fills.
  */
 export async function newestFill(q: Queryable, market: number): Promise<string> {
   const row = await q<Stored<'fills'>>('fills')
@@ -44,7 +44,7 @@ export async function makerBalances(q: Queryable, account: Address): Promise<Bal
 
 /** Highest attributed fill of every market that had one, by market index. */
 export async function fillSeqs(q: Queryable): Promise<Map<number, number>> {
-  // One look into the index per market: grouping would read a row for every generation that ever had a fill.
+  // One index lookup per market: grouping would read a row for every generation that ever had a fill.
   const newest = q('market_progress')
     .whereRaw('market_progress.market = listed.market')
     .orderBy('generation', 'desc')
@@ -69,7 +69,7 @@ export interface UserFill {
   baseUnits: bigint;
   /** The maker's base balance before this part. */
   startBaseUnits: bigint;
-  /** What the part was paid or paid, and what of it the maker earned by closing what it had opened, in quote units. */
+  /** The part's quote amount, and the maker's profit from closing with it, in quote units. */
   quoteUnits: bigint;
   closedUnits: bigint;
   txHash: Hex;
@@ -88,7 +88,13 @@ interface UserFillRange {
   skip: number;
 }
 
-/** The `limit` (1..10000) newest order fills of a maker, newest first, within the range if one is given. */
+/** The earliest time of fills of some generations, so that no older ones need be looked at. Plus zero: not by the index of times, which begins with the oldest. */
+const FIRST_TIME = 'select min(timestamp_ms + 0) from fills where generation > ? and generation <= ?';
+
+/**
+ * The `limit` (1..10000) newest order fills of a maker, newest first, within the range if one is given: by their time, as blocks of a chain never
+ * go back in it, and in the order of the chain at the same one.
+ */
 export async function userOrderFills(
   q: Queryable,
   maker: Address,
@@ -97,7 +103,7 @@ export async function userOrderFills(
 ): Promise<UserFill[]> {
   const query = userFillQuery(q, maker)
     .orderBy([
-      { column: 'part.generation', order: 'desc' },
+      { column: 'part.timestamp_ms', order: 'desc' },
       { column: 'fill.block_number', order: 'desc' },
       { column: 'fill.log_index', order: 'desc' },
       { column: 'part.part_no', order: 'desc' },
@@ -105,6 +111,7 @@ export async function userOrderFills(
     .limit(checkLimit(limit));
   if (range !== undefined) {
     void query.where('part.generation', '>', range.after).where('part.generation', '<=', range.upTo).offset(range.skip);
+    if (range.after > 0) void query.whereRaw(`part.timestamp_ms >= (${FIRST_TIME})`, [range.after, range.upTo]);
   }
   return (await query).map(toUserFill);
 }

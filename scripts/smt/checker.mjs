@@ -27,7 +27,7 @@ export function ask(query, timeoutSec, seed) {
   }
 }
 
-/** z3 settles a query soon or gets lost, and elsewhere with another seed. */
+/** z3 decides a query quickly or not at all, depending on the seed. */
 const TRY_SEC = 4;
 const SEEDS = [0, 7, 13, 29, 41, 53];
 

@@ -42,8 +42,8 @@ export async function inLanes(jobs, lanes) {
 const FILES_PER_PROCESS = { e2e: 1, economic: 1, chain: 2, keepers: 3, server: 4 };
 /** Folders whose files take longest come first. */
 const ORDER = ['simulation', ...Object.keys(FILES_PER_PROCESS)];
-/** How many processes share the files that start neither. */
-const QUICK_PROCESSES = 4;
+/** How many processes share the files that start neither: few where they are all there is, more and smaller ones where they end a whole run. */
+const QUICK_PROCESSES = { alone: 4, atTheEnd: 10 };
 /** Needs neither, and still takes long. */
 const SEARCHES = 'test/economic/';
 
@@ -57,8 +57,9 @@ export function testGroups({ quick = false, leftOut = [] } = {}) {
   const isQuick = quickFiles(files);
   const quickOnes = files.filter((file) => isQuick.has(file));
   // Dealt out like cards, so that each gets some of every folder.
-  const quickGroups = Array.from({ length: QUICK_PROCESSES }, (_, i) =>
-    quickOnes.filter((_file, index) => index % QUICK_PROCESSES === i),
+  const processes = quick ? QUICK_PROCESSES.alone : QUICK_PROCESSES.atTheEnd;
+  const quickGroups = Array.from({ length: processes }, (_, i) =>
+    quickOnes.filter((_file, index) => index % processes === i),
   );
   if (quick) return quickGroups;
   const folders = Object.groupBy(

@@ -9,7 +9,7 @@ import { createRemembered, type Remembered } from '../rendered.js';
 /** Most candles of one answer. */
 const MAX_CANDLES = 5_000;
 
-/** What the ledger knows of the trades of markets, read at most once for as long as it stays the same. */
+/** Market data from the ledger, cached until it changes. */
 export interface MarketDataView {
   /** Candles without gaps that contain these times and all between them, oldest first; of more than `MAX_CANDLES` the newest. */
   candles(
@@ -24,7 +24,7 @@ export interface MarketDataView {
 
 const MINUTE_MS = 60_000;
 
-/** `generation` is the newest one that this process applied: what is read is at least as new. */
+/** `generation` is the newest one that this process applied: results are at least as new. */
 export function createMarketDataView(deps: { db: Db; generation: () => number; clock: () => number }): MarketDataView {
   const { db, generation, clock } = deps;
   const days = new Map<number, Remembered<DayFigures>>();

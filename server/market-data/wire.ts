@@ -22,7 +22,7 @@ export const candleRow = (market: Market, candle: Candle) => ({
   n: candle.trades,
 });
 
-/** A trade: one order's part of a fill at its maker's price. The letter is the taker's: who consumes asks buys. */
+/** A trade: one order's part of a fill at its maker's price. `side` is the taker's: consuming asks is a buy. */
 export const tradeRow = (market: Market, trade: Trade) => ({
   coin: coinOf(market),
   side: trade.side === 'ask' ? 'B' : 'A',

@@ -32,7 +32,7 @@ const STARTING =
 
 const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
 
-/** Said in words: as further types of content they would make clients ask which one every typed answer is. */
+/** Described in words: as further content types they would force generated clients to distinguish the type of every answer. */
 const DOWNLOADS = 'with a format all rows as application/x-ndjson or text/csv, without an ETag';
 
 const ETAG_HEADER: Json = { description: 'names this answer, for If-None-Match', schema: { type: 'string' } };
@@ -94,7 +94,7 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
       content: refusal,
     };
   }
-  // A probe answers in its own shape, and those that say something else by 503 say it in the same envelope.
+  // Probes answer 503 in their own shape; other endpoints with a 503 of their own use the error envelope.
   responses[503] ??= { description: STARTING, headers: RETRY_HEADER, content: refusal };
   return {
     operationId: operationId(endpoint),

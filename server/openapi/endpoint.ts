@@ -42,11 +42,11 @@ export interface Endpoint {
 export interface RequestLimit<Deps> {
   /** The setting that says so. */
   setting: string;
-  /** What counts requests; null where the handler does, because what it counts is known only once a request is read. */
+  /** Middleware that counts requests; null where the handler counts, because the cost is known only once a request is read. */
   count: ((deps: Deps) => Middleware) | null;
 }
 
-/** An endpoint with what serves it: all that there is to say of it, in one place. */
+/** An endpoint with its handler and limit. */
 export interface ServedEndpoint<Deps> extends Endpoint {
   limit: RequestLimit<Deps>;
   handler: (deps: Deps) => RouterMiddleware;
@@ -66,7 +66,7 @@ export function routesOf<Deps>(
   return router;
 }
 
-/** What is not said to be kept is not to be. */
+/** Answers are not cached unless a handler says so. */
 export const notKept: RouterMiddleware = (ctx, next) => {
   ctx.set('Cache-Control', 'no-store');
   return next();

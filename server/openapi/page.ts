@@ -1,17 +1,22 @@
+import { createHash } from 'node:crypto';
 import type { OpenApiDocument } from './document.js';
 
 type Json = Record<string, unknown>;
 
 const STYLE = `
-  :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
+  :root { color-scheme: light dark; --line: #8884; --soft: #8881; --link: light-dark(#0b57a4, #7db8f5); }
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
   h1 { margin-bottom: 0; } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line); }
   article { margin: 1.5rem 0 2.5rem; } h3 { font: 600 1rem ui-monospace, monospace; background: var(--soft); padding: .4rem .6rem; }
+  a { color: var(--link); } h3, code, td, p { overflow-wrap: anywhere; }
   table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
   pre { background: var(--soft); padding: .6rem; overflow: auto; font-size: .85rem; } code { font-family: ui-monospace, monospace; }
 `;
 
-/** A page for people, made of the document alone: no script, nothing loaded from elsewhere. */
+/** Content security policy of the page: no script and nothing loaded; its style is allowed by its hash. */
+export const PAGE_POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+
+/** A readable HTML page of the document, without scripts or external resources. */
 export function documentPage(document: OpenApiDocument): string {
   const info = document.info as { title: string; version: string; description: string };
   const tags = (document.tags as { name: string }[]).map(({ name }) => name);
@@ -27,11 +32,11 @@ export function documentPage(document: OpenApiDocument): string {
   );
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${escape(info.title)}</title><style>${STYLE}</style></head>
-<body><h1>${escape(info.title)}</h1><p>Version ${escape(info.version)} · <a href="/openapi.json">openapi.json</a> · <a href="/asyncapi.json">asyncapi.json</a> (/ws)</p>
+<title>${escape(info.title)}</title><link rel="icon" href="data:,"><style>${STYLE}</style></head>
+<body><main><p><a href="/docs">Docs</a></p><h1>${escape(info.title)}</h1><p>Version ${escape(info.version)} · <a href="/openapi.json">openapi.json</a> · <a href="/asyncapi.json">asyncapi.json</a> (/ws)</p>
 <p>${escape(info.description)}</p>
 ${sections.join('\n')}
-<section><h2>Shapes</h2>${schemas.join('')}</section></body></html>
+<section><h2>Shapes</h2>${schemas.join('')}</section></main></body></html>
 `;
 }
 
@@ -75,7 +80,7 @@ function block(schema: unknown): string {
     /&quot;#\/components\/schemas\/(\w+)&quot;/g,
     (_all, name: string) => `<a href="#${name}">${name}</a>`,
   );
-  return `<pre>${linked}</pre>`;
+  return `<pre tabindex="0">${linked}</pre>`;
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');

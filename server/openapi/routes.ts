@@ -4,19 +4,21 @@ import { notModified, tagOf } from '../rendered.js';
 import { openApiDocument, type DocumentInfo } from './document.js';
 import { asyncApiDocument } from '../stream/document.js';
 import type { Endpoint } from './endpoint.js';
-import { documentPage } from './page.js';
+import { documentPage, PAGE_POLICY } from './page.js';
 
-/** GET /openapi.json, GET /asyncapi.json and GET /docs. They are built once; an unchanged one costs a client no bytes (ETag). `limit` counts requests. */
+/** GET /openapi.json, GET /asyncapi.json and GET /docs/reference. They are built once; an unchanged one costs a client no bytes (ETag). `limit` counts requests. */
 export function openApiRoutes(endpoints: readonly Endpoint[], info: DocumentInfo, limit: Middleware): Router {
   const document = openApiDocument(endpoints, info);
   const router = new Router();
   serve(router, limit, '/openapi.json', 'application/json', JSON.stringify(document, null, 2));
   serveStream(router, limit, info);
-  serve(router, limit, '/docs', 'text/html', documentPage(document));
+  serve(router, limit, '/docs/reference', 'text/html', documentPage(document), {
+    'Content-Security-Policy': PAGE_POLICY,
+  });
   return router;
 }
 
-/** AsyncAPI names a host, so that without a URL of its own the document says the one that it was asked at. */
+/** An AsyncAPI document must name a host; without a configured URL it names the host of the request. */
 function serveStream(router: Router, limit: Middleware, info: DocumentInfo): void {
   const ofHost = (url: string | null): string => JSON.stringify(asyncApiDocument({ ...info, url }), null, 2);
   const known = info.url === null ? null : ofHost(info.url);
@@ -30,13 +32,20 @@ function serveStream(router: Router, limit: Middleware, info: DocumentInfo): voi
   });
 }
 
-/** A name or an address, and a port: nothing else of what a client sends gets into the answer. */
+/** A host name or address, and a port: nothing else of the client's Host header gets into the answer. */
 const HOST = /^(?:[a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
-function serve(router: Router, limit: Middleware, path: string, type: string, body: string): void {
+function serve(
+  router: Router,
+  limit: Middleware,
+  path: string,
+  type: string,
+  body: string,
+  headers: Record<string, string> = {},
+): void {
   const etag = `"${tagOf(body)}"`;
   router.get(path, limit, (ctx) => {
-    ctx.set('Cache-Control', 'public, max-age=60');
+    ctx.set({ 'Cache-Control': 'public, max-age=60', ...headers });
     if (notModified(ctx, etag)) return;
     ctx.type = type;
     ctx.body = body;

@@ -7,7 +7,7 @@ import { gauge, inTokens, saturated, type Labels } from './gauge.js';
 
 const SCALE = 1_000_000n;
 
-/** A fraction with six digits; nothing of nothing. */
+/** A fraction with six digits; null when the whole is zero. */
 function ratio({ part, whole }: Ratio, factor = 1n): number | null {
   if (whole === 0n) return null;
   const scaled = (part * factor * SCALE) / whole;
@@ -54,6 +54,11 @@ export function businessGauges(registry: Registry, sources: MetricSources): void
   perPair('pair_top_maker_share', "the largest maker's part of the base filled in 24 hours", ({ makers: [top] }) =>
     top === undefined ? null : ratio(top.fillShare),
   );
+  perPair(
+    'pair_makers',
+    'makers with a fill, or an order behind a curve that was hit, in 24 hours; only the five largest have metrics of their own',
+    ({ makerCount }) => makerCount,
+  );
   gauge(registry, ['gas_today_gwei', 'what transactions of this day in UTC cost', 'role'], async () =>
     Object.entries((await sources.business())?.gasWei ?? {}).map(([role, wei]) => [{ role }, saturated(wei / GWEI)]),
   );
@@ -99,7 +104,7 @@ function makerGauges(registry: Registry, sources: MetricSources): void {
   );
 }
 
-/** Who the operator loses money to. */
+/** Pairs of maker and taker to which the operator loses money. */
 export function pairGauges(registry: Registry, { pairs }: MetricSources): void {
   const labels = ({ maker, taker, token }: PairFacts): Labels => ({ maker, taker, token });
   gauge(

@@ -17,18 +17,18 @@ export function gauge(
     registers: [registry],
     async collect() {
       this.reset();
-      // A gauge without labels is zero again after a reset, which would be a statement.
+      // A gauge without labels would report zero after a reset, which would be false, so it is removed.
       if (labelNames.length === 0) this.remove();
       for (const [labels, value] of await values()) this.set(labels, value);
     },
   });
 }
 
-/** A gauge without labels; nothing where nothing is known. */
+/** The value of a gauge without labels; no sample when it is unknown. */
 export const one = (value: number | null | undefined): [Labels, number][] =>
   value === null || value === undefined ? [] : [[{}, value]];
 
-/** Prometheus has doubles only; beyond what they hold exactly the exact value does not matter to an alarm. */
+/** Prometheus has doubles only; values beyond their exact range are capped, which does not matter to an alarm. */
 export function saturated(units: bigint): number {
   const limit = BigInt(Number.MAX_SAFE_INTEGER);
   return toSafeInt(maxBig(minBig(units, limit), -limit));
@@ -37,7 +37,10 @@ export function saturated(units: bigint): number {
 /** Digits after the point of amounts in whole tokens. */
 const TOKEN_DIGITS = 6;
 
-/** An amount in whole tokens, with six digits: metrics of tokens with many decimals would be beyond what they hold. */
+/**
+ * An amount in whole tokens, with six digits: in the smallest units, amounts of tokens with many decimals would exceed the exact range of
+ * doubles.
+ */
 export function inTokens(units: bigint, decimals: number): number {
   const scaled = (units * powerOfTen(TOKEN_DIGITS)) / powerOfTen(decimals);
   return saturated(scaled) / toSafeInt(powerOfTen(TOKEN_DIGITS));

@@ -12,7 +12,7 @@ export interface SignerFacts {
   /** Nonces that are signed and not mined. */
   unminedCount: number;
   oldestSentMs: number | null;
-  /** Transfers to itself that filled a gap between nonces, and numbers of used nonces that were not believed, since the start. */
+  /** Since the start: transfers to itself that filled a gap between nonces, and reported nonce counts that were rejected as implausible. */
   gapTransfers: number;
   nonceDoubts: number;
 }
@@ -27,7 +27,7 @@ export interface EndpointFacts {
   counts: { silent: number; contradiction: number; wrongChain: number };
 }
 
-/** What signed orders of one sell token, named by its symbol, brought and cost; `none` for what was sent for no order. */
+/** Fees and costs of signed orders of one sell token, named by its symbol; `none` for transactions of no order. */
 export interface SwapProfitFacts {
   token: string;
   filled: number;
@@ -48,9 +48,9 @@ export interface ArchiveFacts {
   files: number;
   failures: number;
   failing: boolean;
-  /** Since when something that was prepared waits to be written; null while nothing does. */
+  /** Since when something waits to be written to the archive; null while nothing does. */
   waitingSinceMs: number | null;
-  /** Entries that were sent and will not be written without an export. */
+  /** Entries that were dropped; only an export can still archive them. */
   dropped: number;
 }
 
@@ -58,7 +58,7 @@ interface PosterFacts {
   latency: readonly { pair: string; orderToSignMs: QuantileFacts; orderToLandedMs: QuantileFacts }[];
   /** Records sent, by kind. */
   sent: Readonly<Record<string, number>>;
-  /** Transactions, by what became of them. */
+  /** Transactions, by result. */
   transactions: Readonly<Record<string, number>>;
   missedBlocks: number;
   /** Depth that the newest curves leave out, and why. */
@@ -101,14 +101,20 @@ export interface BusinessSource {
   gasWei: Readonly<Record<string, bigint>>;
 }
 
-/** What is asked at each scrape. A role that this process does not play answers null, and its metrics are left out. */
+/** Functions that are called at each scrape. For a role that this process does not play they return null, and its metrics are left out. */
 export interface MetricSources {
   readiness(): Readiness;
-  /** Of the newest durable generation, and of the scan. Null before the first scan. */
+  /** Position of the newest durable generation and of the scan. Null before the first scan. */
   ledger(): { head: number; nextBlock: number; headTimestampMs: number; scannedMs: number; generation: number } | null;
-  /** What the vault lacked (less than zero) at the last scan, per token: zero, or the ledger halts. Only a watcher knows. */
+  /**
+   * Vault balance less the ledger's amount at the last scan, per token; anything below zero is missing. Known in the watcher's process
+   * only.
+   */
   solvency(): readonly { token: string; differenceUnits: bigint }[];
-  /** How many blocks were proven, and how many believed for less, since the start. Null elsewhere than in the watcher's process. */
+  /**
+   * How many blocks were proven by hashes, and how many were accepted on less evidence, since the start. Null outside the watcher's
+   * process.
+   */
   proofs(): {
     proven: number;
     unconfirmed: number;
@@ -116,9 +122,9 @@ export interface MetricSources {
     unreadableReceipts: number;
     wrongLogs: number;
   } | null;
-  /** Every listed token, and what stands against it. */
+  /** Every listed token, with its quarantine and doubts. */
   tokens(): readonly { token: string; quarantined: boolean; doubted: boolean }[];
-  /** What came into the vault without a deposit, per token. */
+  /** Amounts that the vault received without a deposit, per token. */
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
   /** Per token, whether the newest measured transfer out of the vault took or brought another amount than asked for; null if none was measured. */
   transfers(): readonly { token: string; isUneven: boolean | null }[];
@@ -126,28 +132,28 @@ export interface MetricSources {
   orderReverts(): Promise<{ count: number; gasUsed: bigint } | null>;
   /** Of the last hour, one for each sell token of the listed ones; none where no executor runs. */
   swapProfits(): Promise<readonly SwapProfitFacts[]>;
-  /** What nothing stored explains: open items by kind, and what they come to per token. */
+  /** Items in suspense: open ones by kind, and their amounts per token. */
   suspense(): Promise<{
     items: readonly { kind: string; count: number }[];
     units: readonly { token: string; units: bigint }[];
   }>;
-  /** The operator's row in every served token, against the floor below which somebody should top it up. */
+  /** The operator's row in every served token, and the floor below which it should be topped up. */
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
   /**
-   * The pairs of maker and taker that lost the operator most, per quote token; a few. `losing`: systematically, not by chance. One without
-   * maker and taker stands for each token, so that there is a series of it from the start.
+   * The few pairs of maker and taker with the operator's largest losses, per quote token. `losing`: the loss is systematic (see
+   * `isLosing`). One entry per token without maker and taker makes its series exist from the start.
    */
   pairs(): Promise<readonly PairFacts[]>;
   /** Of the process that owns the ledger log; null elsewhere. */
   business(): Promise<BusinessSource | null>;
   signers(): readonly SignerFacts[];
   endpoints(): readonly EndpointFacts[];
-  /** Of heads that are told to the watcher; null where none are. */
+  /** New heads that endpoints push to the watcher; null without such subscriptions. */
   heads(): {
     wakes: number;
     endpoints: readonly { name: string; connected: boolean; heads: number; failures: number }[];
   } | null;
-  /** Of commits that the database tells of; null where it does not. */
+  /** Hints of commits by the database; null where it sends none. */
   hints(): { connected: boolean; received: number; lost: number } | null;
   poster(): PosterFacts | null;
   settler(): { blockedBy: string | null; archive: ArchiveFacts | null } | null;

@@ -17,7 +17,7 @@ export interface Metrics {
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const GWEI = 10n ** 9n;
 
-/** A registry of its own, so that several servers in one process don't meet. Names and meanings are in docs/operators.md. */
+/** Uses its own registry, so that several servers in one process do not share metrics. Names and meanings are in docs/operators.md. */
 export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'curvebook_' });
@@ -110,7 +110,7 @@ function ledgerGauges(
   );
 }
 
-/** What tokens and owners of signed orders may do to the operator. */
+/** Gauges of losses that tokens and owners of signed orders may cause the operator. */
 function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfits }: MetricSources): void {
   gauge(
     registry,
@@ -167,7 +167,7 @@ function operatorGauges(registry: Registry, { operator }: MetricSources): void {
   gauge(registry, ['operator_floor_units', "least that the operator's row should have", 'token'], async () =>
     (await operator()).map(({ token, floorUnits }) => [{ token }, saturated(floorUnits)]),
   );
-  // Judged on exact amounts, which the two gauges above need not be.
+  // Compares exact amounts; the two gauges above may be rounded.
   gauge(registry, ['operator_below_floor', "1 when the operator's row should be topped up", 'token'], async () =>
     (await operator()).map(({ token, isBelow }) => [{ token }, isBelow ? 1 : 0]),
   );
@@ -396,7 +396,7 @@ function requestObserver(registry: Registry): Middleware {
   return async (ctx, next) => {
     const startedMs = performance.now();
     await next();
-    // The pattern, never the path: a label for each address would fill the memory.
+    // The route's pattern, never the path: one label per address would fill the memory.
     const route = (ctx as { routerPath?: string; _matchedRoute?: unknown })._matchedRoute;
     const name = typeof route === 'string' ? route : 'none';
     seconds.observe({ route: name }, (performance.now() - startedMs) / 1_000);

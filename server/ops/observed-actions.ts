@@ -3,9 +3,9 @@ import type { Gateway, Submitted } from '../orders/engine.js';
 import type { Logger } from 'pino';
 import type { OrderLogRow } from '../../core/types.js';
 
-/** What is measured of signed actions, over whichever transport they came. */
+/** Measures signed actions of every transport. */
 export interface ActionMeter {
-  /** The gateway with its actions timed. Only admitted ones are timed: a refusal says nothing of how long a commit takes. */
+  /** The gateway with its actions timed. Only admitted ones are timed, because a refusal needs no commit. */
   timed(gateway: Gateway): Gateway;
 }
 
@@ -42,8 +42,8 @@ export function createActionMeter(registry: Registry): ActionMeter {
 }
 
 /**
- * The gateway with one line, at the level `debug`, per row that became durable in the order log and per signed action that was refused
- * as a whole. Nothing of a request itself is told: it holds a signature.
+ * The gateway with one line, at the level `debug`, per row that became durable in the order log and per signed action that was refused as a
+ * whole. Requests themselves are not logged, because they hold signatures.
  */
 export function logActions(gateway: Gateway, logger: Logger): Gateway {
   gateway.listen((event) => {

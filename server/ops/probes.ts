@@ -6,11 +6,11 @@ import { z } from 'zod';
 import { notKept, routesOf, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import type { Registry } from 'prom-client';
 
-/** What a process says of itself to whoever restarts it, sends it requests, or sends it actions. */
+/** State of the process for supervisors (alive), load balancers (ready) and senders of actions (active). */
 export interface Probes {
-  /** Null while everything that this process runs is alive; else what is not. A restart is the remedy. */
+  /** Null while everything that this process runs is alive; else what is not. Then the process should be restarted. */
   failure(): string | null;
-  /** Whether this process serves what it is for: a gateway its reads, also on standby and while the ledger is not ready. */
+  /** Whether this process can serve requests: a gateway serves reads, also on standby and while the ledger is not ready. */
   ready(): Readiness;
   /** Whether this process takes actions, cancels among them: it is a gateway that owns the order log. */
   active(): { active: boolean; reason: string | null };

@@ -2,7 +2,7 @@ import type { Address } from '../../core/types.js';
 import type { AccountFacts } from '../read/deps.js';
 import type { Gateway } from './engine.js';
 
-/** What the gateway knows of an account now. */
+/** The gateway's present facts about an account. */
 export function accountFacts(
   gateway: Pick<Gateway, 'resolve' | 'agentsOf' | 'book'>,
   clock: () => number,

@@ -4,7 +4,7 @@ import { BodyError, NOT_JSON, readJsonText } from './body.js';
 import { MAX_BODY_BYTES } from './limits.js';
 import { GatewayUnavailableError, RateLimitedError } from './refusals.js';
 
-/** What clients of this wire expect to read when a request has another shape than any that is known. */
+/** Text that clients of this wire expect for a malformed request. */
 const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -19,7 +19,7 @@ const parseNow = (text: string): unknown => JSON.parse(text);
 
 /**
  * Reads the body of a request as JSON and answers with the JSON text that `serve` makes of it and its length, a bare string or null
- * included; refusals of the request itself are plain text. Whatever else is thrown is nobody's fault but ours and is passed on.
+ * included; refusals of the request itself are plain text. Any other error is a server error; rethrown.
  */
 export async function answer(
   ctx: RouterContext,
@@ -31,7 +31,7 @@ export async function answer(
     sendJson(ctx, await serve(await parse(text), text.length));
   } catch (error) {
     if (error instanceof RateLimitedError) {
-      // As fast as an answer: whoever is refused may be flooding.
+      // Sent on the fast path, since a refused client may be flooding.
       return sendJson(ctx, 'null', 429, { 'Retry-After': String(error.retryAfterSec) });
     }
     const { status, message } = refusalOf(error);
@@ -42,8 +42,8 @@ export async function answer(
 }
 
 /**
- * Sends the whole answer at once, past Koa, which takes longer to set and read again what an answer has than to send it. Headers that
- * other middleware has set by now go with it; none may set any later.
+ * Sends the whole answer at once without Koa, whose setters and getters take longer than the sending. Headers that middleware has set
+ * before are included; none can be set later.
  */
 function sendJson(ctx: RouterContext, text: string, status = 200, headers: Record<string, string> = {}): void {
   const { res } = ctx;
@@ -52,7 +52,7 @@ function sendJson(ctx: RouterContext, text: string, status = 200, headers: Recor
   res.end(text);
 }
 
-/** Rethrows what is nobody's fault but ours. */
+/** Any other error is a server error; rethrown. */
 function refusalOf(error: unknown): { status: number; message: string } {
   if (error instanceof BodyError) return { status: error.status, message: error.message };
   if (error instanceof SyntaxError) return { status: 400, message: NOT_JSON };

@@ -12,24 +12,24 @@ import type { SignerStanding } from './signers.js';
 import type { GatewayConfig } from './types.js';
 import { resolveAgain, verifyApproval, verifyRequest, type ConnectionHint, type VerifiedAction } from './verify.js';
 
-/** Requests up to this length are read as they come: recovering their signer takes longer. */
+/** Requests up to this length are parsed at once: recovering their signer takes longer than parsing. */
 const SHORT_REQUEST_BYTES = 16 * 1024;
 
-/** A request whose signer may act, or why it is refused as a whole before anybody's nonce is looked at. */
+/** A request whose signer may act, or the reason why it is refused as a whole, before any nonce is checked. */
 type Authenticated = { maker: Address; entry: Extract<Entry, { type: 'signed' }> } | { refusal: string };
 
 /**
- * Finds out who signed. Work for requests that may be anybody's takes turns: a maker's waits a little while others keep the gateway busy, and
- * is never refused for what they do, wherever they are.
+ * Finds the signer of requests. Requests of unproven clients take turns: while others keep the gateway busy, a maker's request waits a
+ * little, but is never refused because of them, whatever address they come from.
  */
 interface Authenticator {
-  /** The JSON value of a text; of a long one, unless its connection has proven itself, a promise that waits for its turn. Throws SyntaxError. */
+  /** Parses a JSON text. A long one of an unproven connection waits for its turn and gives a promise. Throws SyntaxError. */
   parse(text: string, hint: ConnectionHint): unknown;
-  /** The envelope of a request that was so long. Throws WireError for another shape. */
+  /** Reads the envelope of a request of `bytes` bytes. Throws WireError for another shape. */
   read(body: unknown, hint: ConnectionHint, bytes: number): SignedRequest;
   /**
-   * Recovers the signer of a request that was so long. Throws WireError for an action of another shape, and RateLimitedError for a
-   * signature that names nobody from an address that sent too many of those.
+   * Recovers the signer of a request of `bytes` bytes. Throws WireError for a malformed action, and RateLimitedError for a signature of an
+   * unknown account from an address that sent too many of those.
    */
   authenticate(request: SignedRequest, hint: ConnectionHint, bytes: number): Promise<Authenticated>;
 }
@@ -37,16 +37,16 @@ interface Authenticator {
 interface AuthenticatorDeps {
   config: Pick<GatewayConfig, 'sources' | 'signatureChainIds' | 'failuresPerMinute'>;
   resolveSigner(signer: Address): SignerStanding;
-  /** An account by itself: no agent can make another. */
+  /** The standing of an account itself, not of one that it is an agent of: an agent can't approve agents. */
   resolveAccount(account: Address): SignerStanding;
-  /** Reads what the operator did once more. */
+  /** Reads the operator log again. */
   refreshOperator(): Promise<void>;
   /** Unix milliseconds. */
   clock(): number;
   queue?: RecoveryQueueOptions;
 }
 
-/** What came of the work that needs no database. */
+/** Result of the work that needs no database. */
 type Recovered =
   | { kind: 'refused'; refusal: string; isFailure: boolean }
   | { kind: 'action'; verified: VerifiedAction }
@@ -58,13 +58,13 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   const failures = createFailureLimit(config.failuresPerMinute, clock);
   const queue = createRecoveryQueue(deps.queue);
 
-  /** Does the work for a request: at once for whoever is known, else in turns. */
+  /** Does the work for a request: at once for proven or trusted clients, else in turns. */
   async function inTurn<T>(hint: ConnectionHint, bytes: number, work: () => Outcome<T>): Promise<T> {
     const { address, isProven } = hint;
     if (address === undefined || isProven === true) return work().value;
     const network = networkOf(address);
     if (failures.isTrusted(network)) return work().value;
-    // Long requests wait apart: a short one need not wait behind all of those that come from its address.
+    // Long requests have a queue key of their own, so that a short one need not wait behind all long ones of its address.
     const key = bytes > SHORT_REQUEST_BYTES ? `${network} long` : network;
     return queue.run({ key, bytes, isSpent: failures.spentSec(network) > 0 }, work);
   }
@@ -79,7 +79,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
     hint.isProven = true;
   }
 
-  /** What is of another shape says nothing of who sent it, and counts all the same. */
+  /** A malformed request has no known signer, and counts as a failure all the same. */
   function countMalformed(error: unknown, hint: ConnectionHint, bytes: number): void {
     if (error instanceof WireError || error instanceof SyntaxError) fail(hint, bytes);
   }
@@ -113,7 +113,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
     return { kind: 'action', verified };
   }
 
-  /** A master signs its approvals itself: no agent can make another. */
+  /** A master signs its approvals itself: an agent can't approve agents. */
   function recoverApproval(request: SignedRequest): Recovered {
     const verified = verifyApproval(request, config);
     if ('refusal' in verified) {
@@ -127,7 +127,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   const standingOf = (recovered: Exclude<Recovered, { kind: 'refused' }>): SignerStanding =>
     recovered.kind === 'action' ? recovered.verified.standing : recovered.standing;
 
-  /** An approval may be newer than what was last read, so nobody is called unknown before the operator log was asked. */
+  /** An approval may be newer than the last read of the operator log, so the log is read again before an account counts as unknown. */
   async function lookAgain(recovered: Recovered, hint: ConnectionHint): Promise<Recovered> {
     if (recovered.kind === 'refused' || standingOf(recovered).kind === 'active') return recovered;
     await refreshOperator();
@@ -168,7 +168,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
     }
   }
 
-  /** Counts a failure; an address that had used up its budget before is told to wait. Throws RateLimitedError. */
+  /** Counts a failure. Throws RateLimitedError when the address had used up its budget before. */
   function refuseSpent(hint: ConnectionHint, bytes: number): void {
     const seconds = hint.address === undefined ? 0 : failures.spentSec(networkOf(hint.address));
     fail(hint, bytes);

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { MAX_BODY_BYTES } from './limits.js';
 
-/** What a client may send beyond the limit and still get its answer; then it is cut off. */
+/** Bytes beyond the limit that are read and dropped, so that the client still gets its answer; then the connection is cut off. */
 const DRAIN_BYTES = 64 * 1024 * 1024;
 
-/** What is said of a body that is no JSON. */
+/** Answer to a body that is no JSON. */
 export const NOT_JSON = 'Failed to parse the request body as JSON';
 
 /** A request body that can't be read; answered as plain text, because some clients of this wire can't read a JSON object there. */
@@ -38,7 +38,7 @@ export async function readJsonText(request: IncomingMessage, maxBytes = MAX_BODY
   return (await readBytes(request, maxBytes)).toString('utf8');
 }
 
-/** By events and not by iterating: the latter takes as long as the rest of a small request. */
+/** Uses events, because async iteration takes as long as the rest of a small request. */
 function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -49,13 +49,13 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       else tooMuch();
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    // Also after an error, which nobody needs to listen for; after the end it comes too late to say anything.
+    // Comes also after an error, so that `error` needs no listener; after the end of the body it has no effect.
     request.on('close', () => request.readableEnded || reject(endedEarly()));
     if (declaredBytes(request) > BigInt(maxBytes)) tooMuch();
 
     /**
-     * The answer is sent at once. What still comes is read on and dropped, because a client that sends first and reads afterwards would
-     * find its connection reset instead; far beyond the limit it is cut off.
+     * The answer is sent at once. Further bytes are read and dropped, because a client that reads only after sending would otherwise see a
+     * reset instead of the answer; far beyond the limit the connection is cut off.
      */
     function tooMuch(): void {
       chunks.length = 0;
@@ -65,7 +65,7 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
   });
 }
 
-/** What the request says of its length, 0 when it says nothing. */
+/** The declared content length, 0 without one. */
 const declaredBytes = ({ headers }: IncomingMessage): bigint => {
   const length = headers['content-length'];
   return length !== undefined && /^\d{1,20}$/.test(length) ? BigInt(length) : 0n;

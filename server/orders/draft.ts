@@ -4,29 +4,29 @@ import { payToken } from '../../core/market.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';
 import type { AdmissionView } from './types.js';
 
-/** A new order, its id still to be given. */
+/** A new order without an id. */
 export type NewOrder = Pick<OpenOrder, 'market' | 'side' | 'priceTicks' | 'sizeLots' | 'tif' | 'cloid'>;
 
 /**
- * The book as one maker's action sees it while its entries are judged in order: earlier entries of the same action count, nothing
- * of it is in the book yet.
+ * The book as one maker's action sees it while its entries are judged in order: effects of earlier entries of the action are included, but
+ * not yet in the book.
  */
 export interface Draft {
   /** Effects so far, in order. */
   effects: OrderEffect[];
   /** Gives the order the next id. */
   open: (order: NewOrder) => number;
-  /** Closes an open order; the result takes the close back, as long as nothing else happened since. */
+  /** Closes an open order; the returned function undoes the close, if nothing else has changed since. */
   close: (oid: number, reason?: CloseReason) => () => void;
   /** An open order of this maker. */
   order: (oid: number) => OpenOrder | undefined;
   orderByCloid: (cloid: string) => OpenOrder | undefined;
   openCount: () => number;
   /**
-   * Best price that the other side may not meet, over the orders of all makers; null when there is none. An order that is left with less
-   * than the market's minimum defends nothing, nor do those of a maker that cuts leave out because its scheduled cancel is near, nor those of
-   * one that pay a token of which it offers more than it has, counting what curves may still offer that it took back: none of these may keep
-   * others away at no risk to its maker.
+   * Best price that orders of the other side may not reach, over the orders of all makers; null when there is none. These orders do not
+   * count, because they would keep others away without risk to their maker: an order with less than the market's minimum left; orders of a
+   * maker that cuts leave out because its scheduled cancel is near; and orders that pay a token of which their maker offers more than it
+   * has, where cancelled orders count as long as curves may still offer them.
    */
   defendedTicks: (market: number, side: Side) => bigint | null;
   /** What all open orders of the maker could pay in this token, in its units. */
@@ -35,7 +35,10 @@ export interface Draft {
 
 type DraftView = Pick<AdmissionView, 'book' | 'markets' | 'available' | 'minOrderUnits' | 'nowMs'>;
 
-/** What a draft holds. Its functions are not closures: making a dozen of them for every action takes longer than most drafts. */
+/**
+ * State of a draft. The draft's functions are not closures, because creating a dozen of them for every action takes longer than most
+ * drafts.
+ */
 interface Held {
   readonly view: DraftView;
   readonly maker: Address;
@@ -43,14 +46,13 @@ interface Held {
   readonly opened: Map<number, OpenOrder>;
   readonly openedCloids: Map<string, number>;
   readonly closed: Set<number>;
-  /** How many orders the draft opened that are still open, by price, by market and side. */
+  /** Number of open orders that the draft opened, by price, by market and side. */
   readonly openedAt: Map<number, Map<bigint, number>>;
   /** Difference to the book, by token. */
   readonly exposure: Map<Address, bigint>;
   /**
-   * Whether a maker's orders defend their price, by the token that they pay: judged once in a draft, however many orders it rests. It hangs on
-   * the book, on balances and on the time alone. None of them changes while an action is judged, and what the draft itself opens and closes is
-   * in none of them.
+   * Whether a maker's orders defend their price, by the token that they pay; computed once per draft. It depends on the book, on balances
+   * and on the time only. None of them changes while an action is judged, and the draft's own effects are in none of them.
    */
   readonly defending: Map<Address, Map<Address, boolean>>;
   /** Best price that the book's orders defend, by market and side, without those that the draft closed. */
@@ -76,7 +78,7 @@ export function createDraft(view: DraftView, maker: Address): Draft {
     count: book.openCount(maker),
     lastOid: book.lastOid(),
   };
-  // Methods, which have their names by themselves: the loader names every function that is a property's value when it is made.
+  // Method syntax: for function values of properties the TypeScript loader would set a name on each at every call.
   return {
     effects: held.effects,
     open(order) {
@@ -120,7 +122,7 @@ function openedAtOf({ openedAt }: Held, market: number, side: Side): Map<bigint,
   return counts;
 }
 
-/** Books an order in or out of what the draft holds. */
+/** Adds an order to the draft's counts, or removes it. */
 function weigh(held: Held, order: OpenOrder, sign: 1 | -1): void {
   const { token, units } = orderPayment(marketIn(held.view.markets, order.market), order);
   const before = held.exposure.get(token) ?? 0n;
@@ -166,13 +168,13 @@ function close(held: Held, oid: number, reason: CloseReason): () => void {
   const key = sideKey(order.market, order.side);
   const best = held.bookBest.get(key);
   setOpen(held, order, ofDraft, false);
-  // Only a close at the best price can change it: an order at a better one defends nothing.
+  // Only a close at the best defended price can change it: an order at a better price does not defend.
   if (!ofDraft && best === order.priceTicks) held.bookBest.delete(key);
   held.effects.push({ type: 'close', oid, reason });
   return () => {
     held.effects.pop();
     setOpen(held, order, ofDraft, true);
-    // What was found while the order was closed doesn't hold any more; what was known before does again.
+    // A best price computed while the order was closed is no longer valid; one computed before is valid again.
     if (best === undefined) held.bookBest.delete(key);
     else held.bookBest.set(key, best);
   };
@@ -204,8 +206,8 @@ function bookBestTicks(held: Held, index: number, side: Side): bigint | null {
 }
 
 /**
- * Which orders of the book that pay in `token` defend their price, if they are large enough: those that cuts have offered, as far as their
- * makers decide it.
+ * Tells which orders of the book that pay in `token` defend their price, if they are large enough: open orders whose makers are not left
+ * out of cuts and can pay.
  */
 function counts({ closed, defending, view }: Held, token: Address): (order: OpenOrder) => boolean {
   const { book, nowMs } = view;

@@ -7,7 +7,10 @@ import type { InfoDeps } from './info/types.js';
 import { INFO_TYPES } from './info/registry.js';
 import { INFO_REPLIES } from './info/schemas.js';
 
-/** What the OpenAPI document says of the wire. The readers of `core/wire` judge requests; tests hold recorded ones against these. */
+/**
+ * Schemas of the wire for the OpenAPI document. Requests are validated by the readers of `core/wire`; tests check recorded requests against
+ * these schemas.
+ */
 const uint = z.int().nonnegative();
 const address = z.string().regex(/^(0x)?[0-9a-fA-F]{40}$/);
 const cloid = z.string().regex(/^0x[0-9a-fA-F]{32}$/);
@@ -138,7 +141,7 @@ export const infoRequestSchema = z
   ])
   .meta({ id: 'InfoRequest' });
 
-/** Types that are answered alike stand together, so that a document names each shape once. */
+/** Types with the same answer are grouped, so that the document has each shape once. */
 const repliesByShape = new Map<z.ZodType, string[]>();
 for (const [type, reply] of Object.entries(INFO_REPLIES))
   repliesByShape.set(reply, [...(repliesByShape.get(reply) ?? []), type]);

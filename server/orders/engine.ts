@@ -20,18 +20,17 @@ import { isOutdated, loadState, StateOutdatedError } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';
 import type { ConnectionHint } from './verify.js';
 
-/** What came of a signed request, and for whom it acted: null when nothing of it was admitted. */
+/** Reply to a signed request, and the maker for whom it acted; null when it was not admitted. */
 export interface Submitted {
   reply: ExchangeReply;
   maker: Address | null;
 }
 
-/** The order gateway: judges signed actions, makes them durable, and answers after. All reads show durable orders only. */
+/** The order gateway: judges signed actions, makes them durable, and then answers. All reads show durable orders only. */
 export interface Gateway {
   /**
-   * Serves one signed request, as parsed from JSON. Resolves after the commit that makes the reply true. Throws WireError when the
-   * request has another shape (nothing is stored), RateLimitedError, and GatewayUnavailableError when it can't be served. `bytes` is how long
-   * it was.
+   * Serves one signed request, as parsed from JSON. Resolves after the commit that makes the reply true. Throws WireError when the request
+   * has another shape (nothing is stored), RateLimitedError, and GatewayUnavailableError when it can't be served. `bytes` is its length.
    */
   submit: (body: unknown, hint?: ConnectionHint, bytes?: number) => Promise<Submitted>;
   /** The JSON value of a request's text; of a long one, unless its connection has proven itself, a promise that waits. Throws SyntaxError. */
@@ -43,29 +42,29 @@ export interface Gateway {
   delisted: () => ReadonlySet<number>;
   order: (oid: number) => KnownOrder | undefined;
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
-  /** Where the order log has what became of an order. */
+  /** Rows of the order log about an order. */
   places: (oid: number) => OrderPlaces;
   /** Every order of the maker that is open, and its latest closed ones, in no fixed order. */
   ordersOf: (maker: Address) => KnownOrder[];
   /** Live agents of a maker. */
   agentsOf: (maker: Address) => Agent[];
-  /** Whom an address acts for. */
+  /** The maker for which an address acts. */
   resolve: (account: Address) => SignerStanding;
   /** Time of the maker's newest accepted action, null when it never had one. */
   lastActionMs: (maker: Address) => number | null;
   /** Newest generation applied in memory, 0 before the first. */
   generation: () => number;
-  /** Why no new orders are taken at the moment, null while they are. */
+  /** Why no new orders are accepted now; null while they are. */
   notReady: () => string | null;
-  /** Calls back after each commit and each new generation; returns how to stop. */
+  /** Calls back after each commit and each new generation; returns a function that stops it. */
   listen: (listener: (event: GatewayEvent) => void) => () => void;
   /** Actions that wait for a commit. */
   queued: () => number;
   /** False while another process owns the order log. */
   isActive: () => boolean;
   /**
-   * Makes a standby whose process has taken the log over accept actions: it reads what is left of the log, which nobody else appends to any
-   * more, and goes on from there. Needs `run`. Rejects when that ends before, or has ended already.
+   * Makes a standby whose process has taken the log over accept actions: it reads the rest of the log, to which no other process can append
+   * any more, and continues from there. Needs `run`. Rejects when that ends before, or has ended already.
    */
   promote: (writer: Writer) => Promise<void>;
   /** Wakes the follower: a generation has become durable. */
@@ -92,9 +91,9 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
   let wake = new AbortController();
-  /** The log is this process's, and what was read of it may not be all. */
+  /** This process owns the log, but may not have read all of it yet. */
   let promotion: { writer: Writer; done: PromiseWithResolvers<void> } | null = null;
-  /** `run` is over. */
+  /** `run` has ended. */
   let hasEnded = false;
 
   const signerView = () => ({
@@ -126,7 +125,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     readBack: (tx) => readOrderRows(tx, { after: state.committed().book.lastOrderSeq(), limit: 10_000 }),
     commit: (rows) => {
       state.commit(rows);
-      // The follower may be asleep beyond a time that was just armed.
+      // Wakes the follower, which may be sleeping beyond a newly armed time.
       if (rows.some((row) => row.kind === 'scheduleCancel')) wake.abort();
     },
     rollback: state.rollback,
@@ -145,7 +144,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     return { reply, maker: reply.status === 'ok' ? maker : null };
   }
 
-  /** Reads the operator log once more; a read that is already under way may be too old, so then another one follows it. */
+  /** Reads the operator log again; if a read is already in progress it may be too old, so another one follows it. */
   function refreshOperator(): Promise<void> {
     if (reading === null) {
       reading = readOperator(db.reads).finally(() => {
@@ -164,11 +163,11 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
 
   async function readOperator(q: Queryable): Promise<void> {
     const read = await followOperatorLog(q, operator);
-    // Two reads may overlap; the older one must not win.
+    // Two reads may overlap; an older result must not replace a newer one.
     if (read.lastSeq >= operator.lastSeq) operator = read;
   }
 
-  /** Closes what may not stand any longer after an act of the operator, a new generation, or an armed time that came. */
+  /** Closes orders that must not stay open after an act of the operator, a new generation, or a scheduled cancel that is due. */
   async function closeOrders(): Promise<void> {
     const { book } = state.committed();
     if (sleepMs() === 0) await commits.submit({ type: 'trigger' });
@@ -181,9 +180,9 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 
   async function step(): Promise<void> {
-    // Only what is read from here on is all that the earlier owner appended.
+    // Only a read from here on includes everything that the earlier owner appended.
     const promoting = promotion;
-    // Whoever does not own the order log sees in it what its owner does.
+    // Without owning the order log, this process follows its owner's rows.
     await (commits.isLost() ? state.followAll(db) : state.follow(db));
     await refreshOperator();
     if (promoting !== null) {
@@ -196,7 +195,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (!commits.isLost()) await closeOrders();
   }
 
-  /** Whatever its way, an acknowledged order must not be missing from what the new owner of the log goes on from. */
+  /** The new owner's state must include every acknowledged order. */
   async function checkComplete(owner: Writer): Promise<void> {
     const stored = await owner.tx(lastOrderSeq);
     const held = state.committed().book.lastOrderSeq();
@@ -211,7 +210,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     return promotion.done.promise;
   }
 
-  /** Until the next look at the logs: the poll interval, or less when a scheduled cancel comes due before. */
+  /** Time until the next read of the logs: the poll interval, or less when a scheduled cancel is due before. */
   function sleepMs(): number {
     const nowMs = clock();
     let least: number = config.pollMs;

@@ -5,13 +5,13 @@ import type { KnownOrder } from './history.js';
 /** An order that an event touched, as it stands after the event. */
 export interface OrderChange {
   known: KnownOrder;
-  /** When the order came to this state; null when the ledger has the time, for a fill. */
+  /** When the order got this state; null for a fill, whose time is in the ledger. */
   timeMs: number | null;
 }
 
 /**
- * What became durable, told after the commit and after all reads show it. Orders are captured at that moment, in the order in
- * which things happened.
+ * Something became durable; sent after the commit and after all reads show it. Orders are copied at that moment, in the order of the
+ * changes.
  */
 export type GatewayEvent =
   | { type: 'rows'; rows: readonly OrderLogRow[]; changes: readonly OrderChange[]; markets: ReadonlySet<number> }
@@ -24,7 +24,7 @@ export type GatewayEvent =
       makers: ReadonlySet<Address>;
       /** Accounts whose balances changed, or that had a fill. */
       accounts: ReadonlySet<Account>;
-      /** Orders that a fill touched while they were open; dust that fills a closed order changes nothing of it. */
+      /** Orders that were open when a fill changed them; fills of closed orders are not events. */
       changes: readonly OrderChange[];
       markets: ReadonlySet<number>;
     };

@@ -19,8 +19,8 @@ interface ExplainDeps {
 }
 
 /**
- * POST /sandbox/signature explains a body of POST /exchange: for every way in which it may have been signed the bytes, the hash, and
- * whose signature it would be. Nothing is judged or stored. Only a sandbox serves it.
+ * POST /sandbox/signature explains a body of POST /exchange: for every way in which it may have been signed the bytes, the hash, and the
+ * signer that this gives. Nothing is judged or stored. Only a sandbox serves it.
  */
 export function explainRoutes(deps: ExplainDeps): Router {
   const router = new Router();
@@ -60,7 +60,7 @@ function explainApproval(request: SignedRequest, deps: ExplainDeps): object {
   };
 }
 
-/** In the order in which the gateway tries them: every letter on the canonical form, then on the strings as they came. */
+/** In the order in which the gateway tries them: every source letter on the canonical form, then on the form as received. */
 function explainAction(request: SignedRequest, deps: ExplainDeps): object[] {
   return (['canonical', 'received'] as const).flatMap((strings) => {
     const action = readAction(request.action, strings);

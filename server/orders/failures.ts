@@ -1,6 +1,6 @@
 /**
- * What is known of the addresses that requests come from: how often signatures from there named nobody, each of which costs several
- * recoveries, and whether makers act from there.
+ * Facts about client addresses: how many signatures of unknown accounts came from them, each of which costs several recoveries, and whether
+ * makers act from them.
  */
 interface FailureLimit {
   /** Seconds until the budget of the address is full again, 0 while some of it is left. */
@@ -9,16 +9,16 @@ interface FailureLimit {
   failed(address: string, bytes?: number): void;
   /** A maker's signature came from the address. */
   known(address: string): void;
-  /** A maker's signature came from the address lately, and its budget is not spent: nobody there need wait for others. */
+  /** A maker's signature came from the address lately, and its budget is not spent: requests from there need not wait for others. */
   isTrusted(address: string): boolean;
 }
 
 const WINDOW_MS = 60_000;
-/** Makers that are quiet for longer may be elsewhere by now. */
+/** After a longer silence the maker may have another address. */
 const TRUST_MS = 600_000;
 /** Addresses remembered at once. */
 const MAX_ADDRESSES = 50_000;
-/** Bytes that cost about as much as one recovery more. */
+/** Reading and hashing this many bytes costs about as much as one recovery. */
 const BYTES_PER_POINT = 8 * 1024;
 
 /** Points per address, in windows of a minute that begin with the first one. */
@@ -29,9 +29,9 @@ interface Windows {
 }
 
 /**
- * Counts points per address. Not the library that limits the other routes:
- * that one answers by a promise, while this is asked in front of every signed action, keeps a timer for each address and any number of
- * addresses, which whoever sends bad signatures may choose, and knows no clock but the system's.
+ * Counts points per address. It does not use the library that limits the other routes: that one answers by a promise, while this runs
+ * before every signed action; it keeps a timer per address and an unbounded number of addresses, which senders of bad signatures can
+ * choose; and it uses only the system's clock.
  */
 export function createWindows(perMinute: number, clock: () => number): Windows {
   const windows = new Map<string, { startMs: number; points: number }>();
@@ -43,7 +43,7 @@ export function createWindows(perMinute: number, clock: () => number): Windows {
     return undefined;
   };
 
-  /** Windows are kept in the order of their beginnings, so the first ones are the oldest. */
+  /** Windows are stored by their beginnings, so the first ones are the oldest. */
   const prune = (): void => {
     for (const [address, { startMs }] of windows) {
       if (windows.size < MAX_ADDRESSES && clock() - startMs < WINDOW_MS) return;
@@ -69,7 +69,7 @@ export function createWindows(perMinute: number, clock: () => number): Windows {
   };
 }
 
-/** Counts failures per address in such windows, and knows where makers act. */
+/** Counts failures per address in such windows, and remembers from which addresses makers act. */
 export function createFailureLimit(perMinute: number, clock: () => number): FailureLimit {
   const windows = createWindows(perMinute, clock);
   const trusted = new Map<string, number>();
@@ -79,7 +79,7 @@ export function createFailureLimit(perMinute: number, clock: () => number): Fail
     spentSec,
     failed: (address, bytes = 0) => windows.add(address, 1 + Math.floor(bytes / BYTES_PER_POINT)),
     known(address) {
-      // To the end, so that the first one is the one that was quiet for longest.
+      // Moved to the end, so that the first entry is the one that was silent for longest.
       trusted.delete(address);
       trusted.set(address, clock());
       if (trusted.size > MAX_ADDRESSES) trusted.delete(trusted.keys().next().value as string);

@@ -6,20 +6,22 @@ import { GatewayUnavailableError } from './refusals.js';
 import type { Transaction } from '../../ledger/types.js';
 import type { GatewayLogger } from './types.js';
 
-/** An entry judged: the rows to append, none when nothing of it is durable, and what is answered once the group is. */
+/** A judged entry: the rows to append, if any, and the answer once the group is durable. */
 export interface Plan<R> {
   rows: readonly OrderLogRow[];
   answer: R;
 }
 
-/** What the group commit drives. Two states: `planned` runs ahead within one group, `committed` only moves after a commit. */
+/**
+ * Steps that the group commit calls. There are two states: `planned` runs ahead within one group, `committed` only changes after a commit.
+ */
 export interface GroupSteps<E, R> {
-  /** Reads, inside the transaction, whatever the group is judged by. */
+  /** Reads, inside the transaction, what the group is judged by. */
   begin: (tx: Transaction) => Promise<void>;
   /** Judges an entry on the planned state and applies its rows there. */
   plan: (entry: E) => Plan<R>;
   append: (tx: Transaction, rows: readonly OrderLogRow[]) => Promise<void>;
-  /** Rows of the log behind the committed state. */
+  /** Rows of the log that the committed state lacks. */
   readBack: (tx: Transaction) => Promise<OrderLogRow[]>;
   /** Applies durable rows to the committed state. */
   commit: (rows: readonly OrderLogRow[]) => void;
@@ -28,7 +30,7 @@ export interface GroupSteps<E, R> {
 }
 
 interface GroupCommit<E, R> {
-  /** Resolves after the commit that makes the answer true. Rejects with GatewayUnavailableError. */
+  /** Resolves with the answer after the commit of its rows. Rejects with GatewayUnavailableError. */
   submit: (entry: E) => Promise<R>;
   /** Entries that no transaction has taken up yet. */
   waiting: () => number;
@@ -50,9 +52,9 @@ const MAX_GROUP = 256;
 const MAX_TURNS = 4;
 
 /**
- * Self-clocked group commit: whatever queued up while the last transaction ran is judged and committed in the next one. A group
- * that fails is undone and its entries are tried one by one, so that one entry can't take others down. After any failure the log
- * is read back inside the writer's next transaction, and nobody is answered before it is known what is durable.
+ * Self-clocked group commit: whatever queued up while the last transaction ran is judged and committed in the next one. A group that fails
+ * is rolled back and its entries are tried one by one, so that one entry can't make others fail. After any failure the log is read back
+ * inside the writer's next transaction, and no answer is sent before it is known what is durable.
  */
 export function createGroupCommit<E, R>(
   writer: Writer,
@@ -86,8 +88,8 @@ export function createGroupCommit<E, R>(
   }
 
   /**
-   * One turn of the event loop lets every request that has arrived by now join; SQLite holds the loop while it commits. Reading those
-   * takes a while, in which others arrive, so that turns go on as long as they bring some, up to a limit.
+   * One turn of the event loop lets every request join that has arrived by now, since SQLite blocks the loop while it commits. More
+   * requests arrive while those are read, so turns go on as long as they bring entries, up to a limit.
    */
   async function gather(): Promise<void> {
     for (let turn = 0; turn < MAX_TURNS; turn += 1) {
@@ -116,7 +118,7 @@ export function createGroupCommit<E, R>(
     finish(group, plans, rowsOf(plans));
   }
 
-  /** Settles what an earlier group left open; when that fails nothing of this group was tried. */
+  /** Resolves the uncertain outcome of an earlier group; when that fails, nothing of this group was tried. */
   async function settled(group: Waiting<E, R>[]): Promise<boolean> {
     try {
       await settle();
@@ -173,7 +175,7 @@ export function createGroupCommit<E, R>(
     group.forEach((waiting) => waiting.reject(failed));
   }
 
-  /** Brings both states to what is durable and returns the rows that the committed state lacked. */
+  /** Moves both states to the durable rows and returns those that the committed state lacked. */
   async function settle(): Promise<OrderLogRow[]> {
     steps.rollback();
     const landed = await writer.tx((tx) => steps.readBack(tx));
@@ -210,7 +212,7 @@ export function createNoCommit<E, R>(): GroupCommit<E, R> {
   };
 }
 
-/** Why a process that does not own the log serves no action. */
+/** Error of a process that does not own the log. */
 export const standby = (): GatewayUnavailableError =>
   new GatewayUnavailableError('standby', 'Another process owns the order log; nothing was stored');
 

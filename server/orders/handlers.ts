@@ -10,7 +10,7 @@ import type { ExchangeReply } from './types.js';
 import type { Gateway } from './engine.js';
 import type { ConnectionHint } from './verify.js';
 
-/** What the order interface answers with: the queries' dependencies, and one reader of signed actions for both of its endpoints. */
+/** Dependencies of the order interface: those of queries, and one reader of signed actions for both endpoints. */
 export interface OrderEndpointDeps extends InfoDeps {
   exchange: ExchangeHandler;
 }
@@ -54,11 +54,11 @@ interface ExchangeHandler {
   /** The JSON value of a body, or a promise of it. Throws SyntaxError. */
   parse(text: string, origin: RequestOrigin): unknown;
   serve(body: unknown, origin: RequestOrigin, bytes: number): Promise<ExchangeReply>;
-  /** The last signature that came over the connection was that of somebody who may act. */
+  /** The last signature over the connection was of a signer that may act. */
   isProven(origin: RequestOrigin): boolean;
 }
 
-/** What a connection's client signs with is remembered for as long as it lives, and as long as a proxy sends the same client over it. */
+/** Hints of a connection are kept while it is open, and only as long as a proxy sends the same client over it. */
 export function exchangeHandler(gateway: Gateway): ExchangeHandler {
   const hints = new WeakMap<Socket, ConnectionHint>();
 

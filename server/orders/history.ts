@@ -11,13 +11,13 @@ type OrderStatus = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'deliste
 export interface KnownOrder {
   order: OpenOrder;
   state: OrderStatus;
-  /** When it came to this state; null for a fill, whose time the ledger has. */
+  /** When the order got this state; null for a fill, whose time is in the ledger. */
   stateMs: number | null;
 }
 
-/** What became of orders: every open one, and the latest closed ones of each maker. */
+/** Present state of orders: every open one, and the latest closed ones of each maker. */
 export interface OrderHistory {
-  /** `book` has applied the row already; orders that are as they were opened are shared with it. */
+  /** `book` must have applied the row already; unchanged orders are shared with it. */
   apply: (row: OrderLogRow, book?: Pick<Book, 'order'>) => void;
   applyFills: (fills: readonly OrderFill[]) => void;
   order: (oid: number) => KnownOrder | undefined;
@@ -25,7 +25,7 @@ export interface OrderHistory {
   ofMaker: (maker: Address) => KnownOrder[];
   /** The newest order that had this client order id. */
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
-  /** Where the order log has what became of an order that is no longer known. */
+  /** Rows of the order log about an order that is no longer in memory. */
   places: (oid: number) => OrderPlaces;
 }
 
@@ -34,7 +34,7 @@ interface Tracked extends OrderLife {
   done: boolean;
 }
 
-/** Where a history begins that does not begin with the order log. */
+/** Beginning of a history that does not start with the first row of the order log. */
 interface KnownFrom {
   /** Rising by oid. */
   orders: readonly CompactedOrder[];
@@ -59,7 +59,10 @@ export function pastOrder({ order, state, closedMs }: CompactedOrder): KnownOrde
   return { order, state: STATE_OF[state], stateMs: closedMs };
 }
 
-/** A history of nothing, or one that goes on from `from`. `markets` is read at each use; `maxClosed` bounds the closed orders kept per maker. */
+/**
+ * Creates an empty history, or one that continues from `from`. `markets` is read at each use; `maxClosed` limits the closed orders kept per
+ * maker.
+ */
 export function createHistory(
   markets: readonly Market[],
   maxClosed: number = MAX_CLOSED_ORDERS,
@@ -107,7 +110,7 @@ export function createHistory(
     const closed = closedOf.get(entry.order.maker) ?? [];
     closedOf.set(entry.order.maker, closed);
     closed.push(entry.order.oid);
-    // Half again as many before the oldest go, so that forgetting one is not a copy each time.
+    // Removes the oldest only when there are half as many again, so that the list is not copied for each removal.
     if (closed.length > maxClosed * 1.5) closed.splice(0, closed.length - maxClosed).forEach(forget);
   }
 
@@ -123,12 +126,12 @@ export function createHistory(
     const entry = oid === undefined ? undefined : tracked.get(oid);
     if (entry === undefined) return undefined;
     const { order, state, closedMs } = entry;
-    // Also when it was closed before: after a restart, fills are known before the rows, and the answer must be the same.
+    // Also when it was closed before: after a restart fills are applied before rows, and the answer must be the same.
     if (state === 'filled') return { order, state, stateMs: null };
     return { order, state: STATE_OF[state], stateMs: state === 'open' ? order.placedMs : closedMs };
   }
 
-  // Orders count as closed in the order in which they were, so that the oldest of them go first.
+  // Sorted by their close, so that the oldest are removed first.
   const byClosing = [...from.orders].sort((a, b) => (a.closedMs ?? 0) - (b.closedMs ?? 0) || a.order.oid - b.order.oid);
   for (const { order, state, closedMs } of byClosing) track({ order, state, closedMs, done: false });
   // A client order id names the newest order that had it.

@@ -8,7 +8,7 @@ import { marketIn } from './draft.js';
 
 /** Balances after the last durable generation that was read. */
 export interface Inventory {
-  /** Puts rows in the place of those of the same account and token. */
+  /** Replaces the rows of the same account and token. */
   update: (rows: readonly BalanceRow[]) => void;
   /** max(balance - reserved, 0), in units of the token; 0 for an unknown account. */
   available: (maker: Address, token: Address) => bigint;
@@ -45,9 +45,9 @@ export function isShort(book: Book, maker: Address, available: (maker: Address, 
 }
 
 /**
- * Which of a maker's orders close because its inventory no longer backs them: token by token, worst price first, until what is
- * left is backed; the last one keeps the whole lots that are. Prices of different markets are compared by their distance from the
- * best price of their side, relative to it; at an equal distance the newer order goes first.
+ * Which of a maker's orders close because its inventory no longer backs them: token by token, worst price first, until the rest is backed;
+ * the last one is reduced to the whole lots that are backed. Prices of different markets are compared by their distance from the best price
+ * of their side, relative to it; at an equal distance the newer order goes first.
  */
 export function closeForShortage(
   book: Book,

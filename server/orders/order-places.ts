@@ -1,10 +1,13 @@
-/** In which rows of the order log orders were opened and closed: eight bytes for each order, so that one that is closed for long is found without a search. */
+/**
+ * Index of the rows of the order log that opened and closed each order: eight bytes per order, so that an order closed long ago is found
+ * without a search.
+ */
 
 /** Rows of the order log, by their numbers; null where none is known. */
 export interface OrderPlaces {
   opened: number | null;
   closed: number | null;
-  /** Rows that made the order smaller. */
+  /** Rows that reduced the order. */
   reduced: readonly number[];
 }
 
@@ -17,34 +20,34 @@ interface OrderIndex {
 
 /** Orders of one segment. */
 const SEGMENT = 4_096;
-/** Orders that are indexed at most, 32 MiB of them; the oldest are forgotten first. */
+/** Most indexed orders, which take 32 MiB; the oldest are dropped first. */
 const MAX_INDEXED_ORDERS = 1_024 * SEGMENT;
-/** Rows that made one order smaller. Of an order with more nothing is known: its size can only be told from all of them. */
+/** Most rows that reduced one order. An order with more is dropped, because its size follows only from all of them. */
 export const MAX_REDUCTIONS = 1_000;
-/** Rows that made any order smaller; the oldest orders are forgotten first. */
+/** Most rows that reduced any order; the oldest orders are dropped first. */
 const MAX_REDUCED_ROWS = 1_000_000;
 
-/** Numbers of rows behind `base`, so that they fit into four bytes; zero for none. */
+/** Row numbers relative to `base`, so that they fit into four bytes; zero for none. */
 interface Segment {
   base: number;
   opened: Uint32Array;
   closed: Uint32Array;
-  /** An empty list stands for too many. */
+  /** An empty list means too many. */
   reduced: Map<number, number[]>;
   reducedRows: number;
 }
 
 const UNKNOWN: OrderPlaces = { opened: null, closed: null, reduced: [] };
 
-/** An empty index. Rows come in their order. Orders older than one that was forgotten are not indexed any more. */
+/** Creates an empty index. Rows must come in their order. Orders older than a dropped one are not indexed any more. */
 export function createOrderIndex(maxOrders = MAX_INDEXED_ORDERS, maxReducedRows = MAX_REDUCED_ROWS): OrderIndex {
   const segments = new Map<number, Segment>();
   const numberOf = (oid: number): number => Math.floor(oid / SEGMENT);
-  /** Segments below this one are forgotten. */
+  /** Segments below this one were dropped. */
   let first = 0;
   let reducedRows = 0;
 
-  /** Null for an order that is forgotten. */
+  /** Null for a dropped order. */
   function segmentOf(oid: number, orderSeq: number): Segment | null {
     const number = numberOf(oid);
     if (number < first) return null;
@@ -63,7 +66,7 @@ export function createOrderIndex(maxOrders = MAX_INDEXED_ORDERS, maxReducedRows 
   }
 
   function forgetOldest(): void {
-    // An old order that is closed late may have made its segment after newer ones.
+    // The segment of an old order that was closed late may have been created after newer ones.
     const oldest = Math.min(...segments.keys());
     reducedRows -= segments.get(oldest)?.reducedRows ?? 0;
     segments.delete(oldest);

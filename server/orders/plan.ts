@@ -13,8 +13,8 @@ import type { ExchangeReply } from './types.js';
 import type { Readiness } from '../../core/types.js';
 
 /**
- * What the order log is asked for: an action that somebody signed, or acts of the gateway itself: closing orders that may not
- * stand any longer, and carrying out scheduled cancels that are due.
+ * A request for rows of the order log: a signed action, or an act of the gateway itself (closing orders that must not stay open, and
+ * carrying out scheduled cancels that are due).
  */
 export type Entry =
   | { type: 'signed'; request: SignedRequest; action: AdmittedAction; signer: Address }
@@ -34,7 +34,7 @@ interface PlannerDeps {
 
 const DONE: ExchangeReply = { status: 'ok', response: { type: 'default' } };
 
-/** Why a signer that may not act is refused. */
+/** Refusal of a signer that may not act. */
 export function standingRefusal(standing: SignerStanding, signer: Address, isMaster = false): string {
   if (standing.kind === 'suspended') return REFUSALS.makerSuspended(standing.maker);
   if (standing.kind === 'notApproved') return REFUSALS.makerNotApproved(standing.maker);
@@ -42,14 +42,14 @@ export function standingRefusal(standing: SignerStanding, signer: Address, isMas
 }
 
 /**
- * Judges entries on the planned state, in their order, and applies the rows that they become. Whatever is planned first carries
- * out every scheduled cancel that is due, so that nothing is judged beside orders that should be gone.
+ * Judges entries on the planned state, in their order, and applies their rows. Before each entry every scheduled cancel that is due is
+ * carried out, so that no entry is judged against orders that should be closed.
  */
 export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<ExchangeReply> {
   const { state } = deps;
   let latestMs = 0;
 
-  /** Time of the next row: the clock, but never behind the log. */
+  /** Time of the next row: the clock, but never before the last row's time. */
   function nextMs(): number {
     latestMs = Math.max(latestMs, state.lastRowMs(), deps.clock());
     return latestMs;
@@ -67,7 +67,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
   function planDue(nowMs: number): OrderLogRow[] {
     const { book } = state.planned();
     const due: [Address, number][] = [];
-    // Asked before every entry, and nearly always there is none.
+    // Runs before every entry; nearly always none is due.
     for (const armed of book.armed()) if (armed[1] <= nowMs) due.push(armed);
     return due.map(([maker, timeMs]) =>
       append({
@@ -81,7 +81,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
     );
   }
 
-  /** Closes all orders of a suspended maker; of any other those in delisted markets, and what its inventory no longer backs then. */
+  /** Closes all orders of a suspended maker; of another maker those in delisted markets, then those that its inventory no longer backs. */
   function planClose(maker: Address, nowMs: number): OrderLogRow[] {
     const { book } = state.planned();
     const { suspended, delisted } = deps.operator();
@@ -103,7 +103,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       return { rows: [], answer: refuse(standingRefusal(standing, signer, isMaster)) };
     }
     const { maker } = standing;
-    // Zero where nothing was ever restored: then a nonce of zero is judged like any other.
+    // Zero when nothing was ever restored; then a nonce of zero is judged like any other.
     const { noncesAfterMs } = state;
     const sinceMs = noncesAfterMs === 0 ? standing.sinceMs : Math.max(standing.sinceMs, noncesAfterMs + 1);
     const badNonce =
@@ -111,7 +111,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
         ? REFUSALS.nonceTooLow(request.nonce, sinceMs)
         : refuseNonce(request.nonce, book.nonces(signer), nowMs);
     if (badNonce !== null) return { rows: [], answer: refuse(badNonce) };
-    // From here on the nonce is used up, whatever comes out.
+    // From here on the nonce is used up, whatever the result.
     const { effects, reply } = judge(request, action, maker, nowMs);
     const row = append({ timeMs: nowMs, maker, signer, nonce: request.nonce, kind: action.type, effects });
     return { rows: [row], answer: reply };
@@ -158,8 +158,8 @@ function closesOf(
 }
 
 /**
- * Why a nonce is not admitted, or null. It must lie strictly inside the window around `nowMs`, be new to the signer's set, and,
- * once the set is full, be above its lowest element, because what was below has been forgotten. `used` is ascending.
+ * Why a nonce is not admitted, or null. It must lie strictly inside the window around `nowMs`, be new to the signer's set, and, once the
+ * set is full, be above its lowest element, because lower nonces are no longer remembered. `used` is ascending.
  */
 export function refuseNonce(nonce: number, used: readonly number[], nowMs: number): string | null {
   const low = nowMs - NONCE_PAST_MS;

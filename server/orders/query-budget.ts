@@ -3,13 +3,13 @@ import { createWindows } from './failures.js';
 import { RateLimitedError, tooManyQueries } from './refusals.js';
 
 /**
- * What nobody signs is counted by address: queries, and WebSocket messages that carry no action. Signed actions never are, so that nobody's are refused for
- * what others ask behind the same address, nor is what comes over a connection whose last signature was a maker's.
+ * Unsigned requests are counted by address: queries, and WebSocket messages without an action. Signed actions are not counted, so that none
+ * is refused because of others behind the same address; nor are requests over a connection whose last signature was a maker's.
  */
 export interface QueryBudget {
-  /** Takes as many points from the budget of an IP address. Throws RateLimitedError when it is spent. */
+  /** Takes points from the budget of an IP address. Throws RateLimitedError when it is spent. */
   take(address: string, points?: number): void;
-  /** Adds what an answer turned out to cost beyond what was taken before it was made; it is sent all the same. */
+  /** Takes the points that an answer cost beyond those taken before; the answer is sent even if the budget is then spent. */
   add(address: string, points: number): void;
 }
 

@@ -1,30 +1,30 @@
 import { performance } from 'node:perf_hooks';
 import { RateLimitedError } from './refusals.js';
 
-/** What a request of somebody who has not proven to be a maker is judged by. */
+/** Facts about the sender of a request that is not proven to be a maker. */
 export interface Requester {
-  /** By which requests share: one address, or the network that stands for it. */
+  /** Key by which requests share their turns: one address, or its network. */
   key: string;
   /** Length of the request. */
   bytes: number;
-  /** Too many requests of the key failed lately: others come first. */
+  /** Too many requests of the key failed lately: other keys come first. */
   isSpent: boolean;
 }
 
-/** What a piece of work came to, and whether it turned out to be on behalf of somebody who may act. */
+/** Result of a piece of work, and whether the signer may act. */
 export interface Outcome<T> {
   value: T;
   isKnown: boolean;
 }
 
 /**
- * Takes turns at reading and recovering requests that may be anybody's. Work that was for nobody is followed by a rest three times as
- * long, so that all of it together takes at most a quarter of the thread, however many send it. Nobody waits while there is no such work.
+ * Queue for reading and recovering requests of unproven senders. Work for an unknown signer is followed by a pause three times as long, so
+ * that all such work takes at most a quarter of the thread, however many send it. Without such work no request waits.
  */
 interface RecoveryQueue {
   /**
    * Does the work, at once or when its turn comes: the keys take turns, those that are not spent three times as often. Rejects with
-   * RateLimitedError when too much waits and nothing larger of a busier key could go instead, and with what the work throws.
+   * RateLimitedError when too much waits and no larger request of a busier key can be dropped instead, and with what the work throws.
    */
   run<T>(requester: Requester, work: () => Outcome<T>): Promise<T>;
   /** Requests that wait. */
@@ -50,15 +50,15 @@ interface Waiting {
 type Class = Map<string, Waiting[]>;
 
 const REST_FACTOR = 3;
-/** Of so many turns one is for keys that are spent, as long as both classes wait. */
+/** One turn in so many is for spent keys, as long as both classes wait. */
 const TURNS_PER_SPENT = 4;
-/** What waits holds its body in memory. */
+/** Limited, because each waiting request keeps its body in memory. */
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
-/** What a client is told that had to go: the queue moves on within a second. */
+/** Retry-After of a dropped request: the queue moves on within a second. */
 const RETRY_AFTER_SEC = 1;
 
-/** Without a rest the rest of the process has its turn in between all the same. */
+/** Even without a pause the event loop runs between two pieces of work. */
 function laterHere(callback: () => void, ms: number): void {
   if (ms <= 0) setImmediate(callback);
   else setTimeout(callback, ms).unref();
@@ -126,7 +126,7 @@ export function createRecoveryQueue(options: RecoveryQueueOptions = {}): Recover
     return most.list;
   }
 
-  /** The largest one goes, of equal ones the newest. */
+  /** Removes the largest request, of equal ones the newest. */
   function removeLargest(list: Waiting[]): Waiting {
     const largest = list.reduce((a, b) => (b.requester.bytes >= a.requester.bytes ? b : a));
     return take(list, list.indexOf(largest));
@@ -148,7 +148,7 @@ export function createRecoveryQueue(options: RecoveryQueueOptions = {}): Recover
     const chosen = first.size > 0 ? first : other;
     const [key, list] = chosen.entries().next().value as [string, Waiting[]];
     const one = take(list, 0);
-    // To the end of the line, so that the next turn is another key's.
+    // Moved to the end, so that the next turn is another key's.
     if (chosen.delete(key)) chosen.set(key, list);
     return one;
   }

@@ -90,13 +90,16 @@ export const REFUSALS = {
 /** Reply to a request that is refused as a whole. */
 export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
 
-/** The same code for what nobody signs. */
+/** The same code for unsigned requests. */
 export const tooManyQueries = refusal(
   'rate_limited',
   (retryAfterSec: number) => `Too many queries or messages, try again in ${retryAfterSec} s`,
 );
 
-/** Too many signatures of one address named nobody, this one among them; or too many requests wait. Answered with HTTP 429 and the body `null`. */
+/**
+ * Too many signatures of unknown accounts came from one address, this one among them; or too many requests wait. Answered with HTTP 429 and
+ * the body `null`.
+ */
 export class RateLimitedError extends Error {
   override readonly name = 'RateLimitedError';
 

@@ -1,7 +1,7 @@
 import type { Agents } from '../../core/book/agents.js';
 import type { Address } from '../../core/types.js';
 
-/** Approvals, suspensions and delistings as the operator log tells them. */
+/** Approvals, suspensions and delistings from the operator log. */
 export interface OperatorView {
   approved: ReadonlySet<Address>;
   suspended: ReadonlySet<Address>;
@@ -9,7 +9,7 @@ export interface OperatorView {
   delisted: ReadonlySet<number>;
 }
 
-/** What a recovered address is judged by. */
+/** State by which a recovered address is judged. */
 interface SignerView {
   operator: Pick<OperatorView, 'approved' | 'suspended'>;
   agents: Pick<Agents, 'byAddress'>;
@@ -18,7 +18,7 @@ interface SignerView {
 }
 
 /**
- * Whom a recovered address acts for, and whether that maker may act. `sinceMs` is the time of an agent's approval, 0 for a maker
+ * The maker for which a recovered address acts, and whether that maker may act. `sinceMs` is the time of an agent's approval, 0 for a maker
  * itself: a nonce before it is refused.
  */
 export type SignerStanding =
@@ -26,7 +26,7 @@ export type SignerStanding =
   | { kind: 'suspended' | 'notApproved'; maker: Address }
   | { kind: 'unknown' };
 
-/** An account by itself: an approved or suspended maker, or an address with a row in the ledger, or nobody. */
+/** Standing of an account itself: an approved or suspended maker, an address with a row in the ledger, or unknown. */
 export function resolveAccount(account: Address, view: Omit<SignerView, 'agents' | 'nowMs'>): SignerStanding {
   const { operator, hasLedgerRow } = view;
   if (operator.suspended.has(account)) return { kind: 'suspended', maker: account };
@@ -35,8 +35,9 @@ export function resolveAccount(account: Address, view: Omit<SignerView, 'agents'
 }
 
 /**
- * Resolves a recovered address. A maker always acts for itself, whoever named it an agent; then a live agent acts for its master;
- * then the address stands for itself. Otherwise a rival could register a maker's address and have its cancels act for the rival.
+ * Resolves a recovered address: a maker always acts for itself, even if another maker named it an agent; else a live agent acts for its
+ * master; else the address acts for itself. In another order a rival could name a maker's address as its agent, and the maker's cancels
+ * would act for the rival.
  */
 export function resolveSigner(signer: Address, view: SignerView): SignerStanding {
   const account = resolveAccount(signer, view);

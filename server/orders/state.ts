@@ -23,7 +23,7 @@ import { createHistory, type OrderHistory } from './history.js';
 import { createInventory, type Inventory } from './inventory.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
-/** Rows read at a time. SQLite answers at once, so that between two pages somebody must give way: probes are answered while a long log is read. */
+/** Rows read at a time. SQLite blocks the thread, so reading yields between two pages: probes are answered while a long log is read. */
 const PAGE = 1_000;
 
 /** The open orders and the agents after some row of the order log. */
@@ -32,14 +32,14 @@ interface BookState {
   agents: Agents;
 }
 
-/** Everything the gateway holds in memory: projections of the order log and the ledger log, nothing of its own. */
+/** Everything the gateway holds in memory: only projections of the order log and the ledger log. */
 export interface GatewayState {
-  /** Grows as markets are listed; the same array for life. */
+  /** Grows as markets are listed; always the same array. */
   readonly markets: readonly Market[];
   readonly inventory: Inventory;
   readonly history: OrderHistory;
   readonly events: Events;
-  /** Signed actions with a nonce up to this are refused, since the log that would know them was lost; 0 when none was. */
+  /** Signed actions with a nonce up to this are refused, because the log that recorded used ones was lost; 0 when none was lost. */
   readonly noncesAfterMs: number;
   /** Durable rows only. */
   committed: () => BookState;
@@ -54,19 +54,19 @@ export interface GatewayState {
   /** Applies the generations that became durable since the last call. Throws StateOutdatedError when they can't be applied. */
   follow: (db: Db) => Promise<void>;
   /**
-   * Applies the generations and the rows that another process made durable since the last call, both of one view of the database, to
-   * `committed` alone: `planned` stays behind until `rollback`. Throws LogCompactedError when rows that it lacks are gone, and
+   * Applies the generations and the rows that another process made durable since the last call, both read in one transaction, to
+   * `committed` only: `planned` stays behind until `rollback`. Throws LogCompactedError when rows that it lacks were compacted, and
    * StateOutdatedError when what it read can't be applied.
    */
   followAll: (db: Db) => Promise<void>;
 }
 
-/** What was read of the logs can't be applied, or not all of it was: the state is at no point of them, and a new one is due. */
+/** Rows of the logs could not be applied, or not all of them were: the state matches no point of the logs, and a new one must be loaded. */
 export class StateOutdatedError extends Error {
   override readonly name = 'StateOutdatedError';
 }
 
-/** True for an error after which a state can't be moved on, however often that is tried: a new one must be loaded. */
+/** True for an error after which a state can't be moved forward by retrying: a new one must be loaded. */
 export function isOutdated(error: unknown): boolean {
   return [StateOutdatedError, LogCompactedError, LedgerReversedError].some((type) => error instanceof type);
 }
@@ -79,7 +79,7 @@ export async function loadState(db: Db): Promise<GatewayState> {
   return state;
 }
 
-/** Where the state begins: what the compacted part of the logs came to. */
+/** Beginning of the state: the compacted book and the state beside it. */
 interface Start {
   markets: Market[];
   position: CompactionPosition;
@@ -108,8 +108,8 @@ interface LedgerNews {
 }
 
 /**
- * What the ledger log has beyond a generation, and the balances after the last of it, in one view of the database: those that changed,
- * or all of them when none were read before.
+ * Generations of the ledger log after one, and the balances after the last of them, read in one transaction: those that changed, or all
+ * when none were read before.
  */
 async function readNews(q: Queryable, after: number, hasBalances: boolean): Promise<LedgerNews> {
   const effects: GenerationEffects[] = [];
@@ -148,12 +148,12 @@ function createState(start: Start): GatewayState {
   async function followAll(db: Db): Promise<void> {
     for (;;) {
       const after = committed.book.lastOrderSeq();
-      // In one view: whoever appended a row had read the listing of its market.
+      // In one transaction: the process that appended a row had read the listing of its market before.
       const { news, rows } = await readTx(db, async (tx) => ({
         news: await readNews(tx, generation, hasBalances),
         rows: await readOrderRows(tx, { after, limit: PAGE }),
       }));
-      // The owner of the log has seen all that it compacts; a standby that has not, because it slept for long, must start again.
+      // The owner of the log has applied all rows that it compacts; a standby that has not, after a long pause, must start again.
       if (rows[0] !== undefined && rows[0].orderSeq !== after + 1)
         throw new LogCompactedError(`order row ${after + 1}`);
       await applying(() => applyNews(news, [committed]));
@@ -165,7 +165,7 @@ function createState(start: Start): GatewayState {
 
   async function applyNews(news: LedgerNews, onto: readonly BookState[]): Promise<void> {
     if (news.effects.length === 0) return;
-    // Once it is loaded, no await from here on: readers see a generation whole or not at all.
+    // After the first load there is no await from here on, so that readers see a generation whole or not at all.
     const isLoading = !hasBalances;
     const from = generation + 1;
     markets.push(...news.markets.slice(markets.length));
@@ -201,7 +201,7 @@ function createState(start: Start): GatewayState {
     return following;
   }
 
-  /** Filled orders that are open as yet, each once. */
+  /** Orders of these fills that are still open, each once. */
   function openOids(fills: readonly OrderFill[]): number[] {
     return [...new Set(fills.map(({ oid }) => oid))].filter((oid) => history.order(oid)?.state === 'open');
   }
@@ -264,7 +264,9 @@ function createState(start: Start): GatewayState {
 
 const copyOf = ({ book, agents }: BookState): BookState => ({ book: book.clone(), agents: agents.clone() });
 
-/** Half of what was read may have been applied when it fails: trying again would apply that twice, and going on would leave the rest out. */
+/**
+ * When applying fails half-way, a retry would apply rows twice, and continuing would skip rows, so every error becomes StateOutdatedError.
+ */
 async function applying(apply: () => void | Promise<void>): Promise<void> {
   try {
     await apply();

@@ -11,9 +11,9 @@ export interface GatewayConfig {
   sources: readonly SourceLetter[];
   /** Chains whose id an agent approval may be signed for; null accepts any. */
   signatureChainIds: readonly bigint[] | null;
-  /** Signatures per minute and IP address that may name no maker before such ones are refused there. */
+  /** Signatures of unknown accounts per minute and IP address before further ones are refused. */
   failuresPerMinute: number;
-  /** Pause between two looks at the ledger log when nobody wakes the gateway. */
+  /** Pause between two reads of the ledger log when no hint arrives. */
   pollMs: number;
   /** Mark price by pair, a plain decimal, for a market without a book and without a trade. */
   referencePrices: Readonly<Record<string, string>>;
@@ -72,5 +72,5 @@ export interface ActionOutcome {
   reply: ExchangeReply;
 }
 
-/** Judges an admitted action. It throws nothing for what a maker sent; refusals are replies. */
+/** Judges an admitted action. It does not throw for anything a maker may send; refusals are replies. */
 export type ActionHandler<A> = (action: A, maker: Address, view: AdmissionView) => ActionOutcome;

@@ -10,12 +10,12 @@ import { REFUSALS } from './refusals.js';
 import type { SignerStanding } from './signers.js';
 import type { GatewayConfig } from './types.js';
 
-/** What a connection remembers between requests: the source letter that last named somebody is tried first. */
+/** What a connection remembers between requests: the source letter that last gave a known signer is tried first. */
 export interface ConnectionHint {
   source?: SourceLetter;
   /** IP address of the client, by which failed recoveries are counted; requests without one are of this process itself. */
   address?: string;
-  /** The last signature that came from here was that of somebody who may act. */
+  /** The last signature over the connection was of a signer that may act. */
   isProven?: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface VerifiedAction {
   action: WireAction;
   signer: Address;
   standing: SignerStanding;
-  /** Everybody whose signature it may be, as far as was tried. */
+  /** All signers that the signature may give, as far as was tried. */
   candidates: readonly Candidate[];
 }
 
@@ -39,9 +39,9 @@ interface VerifyOptions {
 }
 
 /**
- * Recovers who signed. Every accepted source letter is tried on the canonical form of the action, then on what was received, until the
- * recovered address is somebody; a wrong attempt recovers an unrelated address. When nobody is found the first attempt's address is
- * returned as unknown; null means that no address can be recovered at all. Throws WireError for a malformed action.
+ * Recovers the signer. Every accepted source letter is tried on the canonical form of the action, then on the form as received, until the
+ * recovered address is known; a wrong attempt recovers an unrelated address. When none is known, the first attempt's address is returned as
+ * unknown; null means that no address can be recovered at all. Throws WireError for a malformed action.
  */
 export function verifyRequest(request: SignedRequest, options: VerifyOptions): VerifiedAction | null {
   const action = readAction(request.action);
@@ -63,7 +63,7 @@ export function verifyRequest(request: SignedRequest, options: VerifyOptions): V
   return first === undefined ? null : { action, signer: first.signer, standing: { kind: 'unknown' }, candidates };
 }
 
-/** The same request after somebody may have become known: nothing is recovered again. */
+/** Resolves the same request again after an account may have become known; nothing is recovered again. */
 export function resolveAgain(verified: VerifiedAction, { resolve, hint }: VerifyOptions): VerifiedAction {
   for (const { signer, source } of verified.candidates) {
     const standing = resolve(signer);
@@ -80,7 +80,7 @@ function orderedSources({ sources, hint }: VerifyOptions): SourceLetter[] {
   return [last, ...sources.filter((source) => source !== last)];
 }
 
-/** The bytes that may have been signed: the canonical form, then what was received when it differs. */
+/** The bytes that may have been signed: the canonical form, then the form as received if it differs. */
 function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>): Generator<Uint8Array> {
   const canonical = encodeAction(action);
   yield canonical;
@@ -88,7 +88,7 @@ function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>):
   if (Buffer.compare(canonical, received) !== 0) yield received;
 }
 
-/** An approval with the address that signed it, or why it is refused before anybody's nonce is looked at. */
+/** An approval with its signer, or the reason why it is refused before any nonce is checked. */
 type VerifiedApproval = { action: ApproveAgentAction; signer: Address } | { refusal: string };
 
 /** Reads an agent approval and recovers its signer. The network names must be accepted like the letters that stand for them. */

@@ -7,7 +7,7 @@ import type { Market } from '../../core/types.js';
 /** Digits after the point of shares and of basis points. */
 const SHARE_DIGITS = 6;
 
-/** A part of a whole, rounded towards zero to six digits; null of nothing. */
+/** A part of a whole, rounded towards zero to six digits; null when the whole is zero. */
 export function shareOf(part: bigint, whole: bigint): string | null {
   return whole === 0n ? null : formatUnits((part * powerOfTen(SHARE_DIGITS)) / whole, SHARE_DIGITS);
 }
@@ -31,12 +31,12 @@ export function middlePrice(market: Market, halfSubticks: bigint): string {
   return formatUnits(value / market.lotUnits, market.quote.decimals + 9);
 }
 
-/** What an open position would earn at a middle beyond what it cost, rounded down. */
+/** Profit of closing the open position at the middle, rounded down. */
 export function unrealisedUnits(market: Market, position: Position, halfSubticks: bigint): bigint {
   const open = openUnits(position);
   const side = open < 0n ? ('ask' as const) : ('bid' as const);
   const baseUnits = open < 0n ? -open : open;
-  // A short position costs less than nothing: what it was sold for.
+  // The cost of a short position is negative: what it was sold for.
   const quoteUnits = side === 'bid' ? costUnits(position) : -costUnits(position);
   return markoutUnits(market, { side, baseUnits, quoteUnits }, halfSubticks);
 }

@@ -21,11 +21,11 @@ export const bookSchema = z
   })
   .meta({ id: 'Book' });
 
-/** A level whose orders are all below one lot has nothing to offer and is left out. */
+/** A level whose orders are all below one lot offers nothing and is left out. */
 const levelPairs = (levels: readonly BookLevel[]): [bigint, bigint][] =>
   levels.filter((level) => level.lots > 0n).map((level) => [level.priceTicks, level.lots]);
 
-/** The part of an answer that changes with the orders only: everything up to the feed's facts. */
+/** The part of an answer that changes only with the orders: everything before the feed's freshness. */
 interface LevelBytes {
   book: ReturnType<ReadDeps['book']>;
   version: number;
@@ -33,8 +33,8 @@ interface LevelBytes {
 }
 
 /**
- * GET /v0/book/{pair}: all acknowledged orders of the market, merged by price, naming nobody. Levels are written once per change. The
- * tag is weak: it names the levels and what was last heard of their makers, from which alone the age follows as time goes by.
+ * GET /v0/book/{pair}: all acknowledged orders of the market, merged by price, without makers. Levels are serialised once per change. The
+ * tag is weak: it covers the levels and the time of their makers' last action, while the age in the answer grows with time.
  */
 export function bookHandler(deps: ReadDeps): RouterMiddleware {
   const written = new Map<number, LevelBytes>();

@@ -19,15 +19,15 @@ interface ProvenRow {
   proof: Hex[];
 }
 
-/** The newest checkpoint, followed from the database. It is rendered once, by what changed, and served as those bytes. */
+/** The newest checkpoint, followed from the database. It is rendered once, from the changed rows, and served as bytes. */
 export interface CheckpointView {
   /** JSON of the whole checkpoint, null before the first. */
   latest(): Rendered | null;
   /** Rows of one account with their proofs, and the checkpoint that they belong to; null before the first. */
   proofsOf(account: Address): Promise<{ head: CheckpointHead; rows: ProvenRow[] } | null>;
-  /** Looks for a newer checkpoint now. */
+  /** Reads a newer checkpoint now, if there is one. */
   refresh(): Promise<void>;
-  /** Looks again and again until the signal aborts. */
+  /** Calls `refresh` repeatedly until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ interface Shown {
   tokens: ReadonlyMap<Address, Token>;
 }
 
-/** A view that has not looked yet. */
+/** Creates a view that has read nothing yet. */
 export function createCheckpointView(deps: CheckpointViewDeps): CheckpointView {
   let shown: Shown | null = null;
   let answer: Rendered | null = null;
@@ -69,7 +69,7 @@ export function createCheckpointView(deps: CheckpointViewDeps): CheckpointView {
       return { head, rows, markets: await readMarkets(q) };
     });
     if (news === null) return;
-    // Until the new one is whole nothing is proven: the state is between the two.
+    // No proofs until the new checkpoint is complete: meanwhile the state is between two checkpoints.
     shown = null;
     const { head, markets } = news;
     const tokens = tokensOf(markets);
@@ -125,7 +125,7 @@ function tokenOf(tokens: ReadonlyMap<Address, Token>, row: CheckpointRow): Token
   return token;
 }
 
-/** Renders the accounts of changed rows anew. Gives way after every slice. */
+/** Renders the accounts of changed rows again. Yields to the event loop after every slice. */
 async function updateListing(
   { sorted, json }: Listing,
   state: CheckpointState,
@@ -183,7 +183,7 @@ async function render(
     root: head.root,
   };
   const acks = [...pairs].map(([index, pair]): [string, number] => [pair, head.ackFillSeqs[index] ?? 0]);
-  // Hashed slice by slice, like everything here: the whole has many megabytes.
+  // Hashed in slices, because the text may have many megabytes.
   const hash = createHash('sha256');
   const parts: Buffer[] = [];
   const push = (text: string): void => {

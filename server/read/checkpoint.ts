@@ -40,7 +40,7 @@ export const proofSchema = z.strictObject({
   ),
 });
 
-/** GET /v0/checkpoints/latest: bytes that were made when the checkpoint was. */
+/** GET /v0/checkpoints/latest: bytes that were rendered when the checkpoint was read. */
 export function checkpointHandler(deps: ReadDeps): RouterMiddleware {
   return (ctx) => {
     const answer = deps.checkpoints.latest();

@@ -10,7 +10,7 @@ import type { PostedCurve, ReadDeps } from './deps.js';
 import { marketOf, sequenceOf } from './params.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema } from './schemas.js';
 
-/** A straight piece of the curve: so much of base at one marginal price. */
+/** A segment of the curve: a base size at one marginal price. */
 const segmentSchema = z.strictObject({ size: decimalSchema, price: decimalSchema }).meta({ id: 'CurveSegment' });
 
 const orderSchema = z
@@ -48,7 +48,7 @@ export const curveSchema = z
      */
     raised_ask: decimalSchema,
     raised_bid: decimalSchema,
-    /** What was prepared before it was signed; null for a curve that this platform never prepared, which halts the ledger. */
+    /** The publication behind the curve; null for a curve that this platform never prepared, which halts the ledger. */
     prepared: z
       .strictObject({
         kind: z.enum(['full', 'touch', 'partial']),
@@ -58,7 +58,7 @@ export const curveSchema = z
         snapshot_hash: hashSchema,
         ask_words: z.array(wordSchema),
         bid_words: z.array(wordSchema),
-        /** Leading pieces of each side that equal the book: what was taken since the snapshot is not raised within them. */
+        /** Leading segments of each side that equal the book: consumption that ends within them is not raised. */
         exact_ask_knots: integerSchema,
         exact_bid_knots: integerSchema,
         /** The words read as a walk reads them, best price first. */

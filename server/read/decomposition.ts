@@ -24,7 +24,7 @@ const legSchema = z
     size: decimalSchema,
     base_amount: decimalSchema,
     quote_amount: decimalSchema,
-    /** The maker's orders that were taken from, by what of each. */
+    /** The maker's orders in this leg, with the base amount of each. */
     orders: z.array(z.strictObject({ oid: integerSchema, base_amount: decimalSchema })),
   })
   .meta({ id: 'Leg' });
@@ -37,7 +37,10 @@ export const decompositionSchema = z
     status: z.enum(['pending', 'final']),
     curve_seq: integerSchema.nullable(),
     direction: directionSchema.nullable(),
-    /** Base of its side that was consumed before it, by the chain's count: since the snapshot of its curve, the raise at its landing included. */
+    /**
+     * Base of its side that was consumed before it, as the chain counts: since the snapshot of its curve, including the raise at its
+     * landing.
+     */
     consumed_before: decimalSchema.nullable(),
     legs: z.array(legSchema),
     rounding: decimalSchema,
@@ -51,7 +54,7 @@ export const decompositionSchema = z
 
 type DecompositionBody = z.infer<typeof decompositionSchema>;
 
-/** GET /v0/fills/{fill_seq}/decomposition?pair=: who was paid what, and what was left for the operator. */
+/** GET /v0/fills/{fill_seq}/decomposition?pair=: the amount that each maker was paid, and the operator's residual. */
 export function decompositionHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const market = queryMarket(ctx, deps.markets());
@@ -61,7 +64,7 @@ export function decompositionHandler(deps: ReadDeps): RouterMiddleware {
   };
 }
 
-/** Nothing attributed under that number, which promises nothing about its future. */
+/** No attributed fill has this number; one may get it later. */
 function pending(market: Market, fillSeq: number): DecompositionBody {
   return {
     pair: market.pair,

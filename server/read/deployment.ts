@@ -26,7 +26,7 @@ export const deploymentSchema = z
     version: z.string(),
     chain_id: integerSchema,
     deployment_id: z.string(),
-    /** Comes before every event of the contracts. */
+    /** No event of the contracts is before this block. */
     deployment_block: integerSchema,
     sandbox: z.boolean(),
     /** JSON-RPC endpoint for clients, and explorer of the chain; null where the operator names none. */
@@ -54,17 +54,17 @@ export const deploymentSchema = z
 
 type Deployment = z.infer<typeof deploymentSchema>;
 
-/** Names an ABI, so that a client can tell whether it is the one that it was built with. */
+/** Hash of an ABI, by which a client can tell whether it was built with the same one. */
 export const abiHash = (abi: readonly object[]): string => id(JSON.stringify(abi));
 
-/** GET /v0/deployment: all that a client needs to begin with nothing but this URL. Written once per listing or delisting. */
+/** GET /v0/deployment: all that a client needs to start with only this URL. Serialised once per listing or delisting. */
 export function deploymentHandler(deps: ReadDeps): RouterMiddleware {
   let written: { markets: readonly Market[]; name: string; answer: Rendered } | null = null;
   let contracts: Deployment['contracts'] | null = null;
   return (ctx) => {
     const markets = deps.markets();
     const delisted = deps.delisted();
-    // The array grows in place; what is in it never changes.
+    // The array grows in place; its elements never change.
     const name = `${markets.length}:${[...delisted].sort((a, b) => a - b).join()}`;
     contracts ??= contractsOf(deps.deployment.contracts);
     if (written?.markets !== markets || written.name !== name) {

@@ -31,7 +31,7 @@ import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
 import type { ReadLimits } from '../rate-limit.js';
 
-/** A role, the log that it writes, and what of the durable facts is its doing: when it last acted, null if never, and how much waits for it. */
+/** A role, the log that it writes, when it last made something durable (null if never), and how much waits for it. */
 export interface RoleFacts {
   role: Role;
   log: LogName;
@@ -44,7 +44,7 @@ export interface ExplainedFill {
   decomposition: Decomposition;
 }
 
-/** What one durable generation says about one account, read in one snapshot. `generation` is null before the first scan. */
+/** State of one account after a durable generation, read in one transaction. `generation` is null before the first scan. */
 export interface AccountState {
   generation: GenerationRow | null;
   /** Only the tokens that the account ever had a row for. */
@@ -62,7 +62,7 @@ export interface ReadStore {
   fillsPage(page: FillPage): Promise<ChainFill[]>;
   makerFills(page: Parameters<typeof makerFillsPage>[1]): Promise<MakerFill[]>;
   takerSwaps(page: Parameters<typeof takerSwapsPage>[1]): Promise<TakerSwap[]>;
-  /** What a maker did in these markets, where it ever did anything, and where it stands. */
+  /** A maker's activity and positions in these markets, without those where it has none. */
   makerActivity(maker: Address, markets: readonly number[], span: Span): Promise<MakerActivity[]>;
   /** What the platform earned and what it cost, by day. */
   operatorSummary(
@@ -72,19 +72,19 @@ export interface ReadStore {
   takerActivity(taker: Address, span: Span): ReturnType<typeof takerActivity>;
   /** Without gaps, oldest first. */
   candles(range: CandleRange): Promise<Candle[]>;
-  /** What names the newest fill of the market: another name after every change of its fills; empty without any. */
+  /** A key of the market's newest fill, which differs after every change of its fills; empty without any. */
   newestFill(market: number): Promise<string>;
   explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;
-  /** Another text after every change of the ledger's rows. */
+  /** A key that differs after every change of the ledger's rows. */
   ledgerVersion(): Promise<string>;
   /** Fees per taker and token, with the taker's ledger balance in that token. */
   takerFees(): Promise<(TakerFee & { balanceUnits: bigint })[]>;
   /**
-   * Claims of an account, when those settled since `settledSinceMs` were settled last, the balances behind them, and at most `limit` of its
-   * newest custody events, newest last.
+   * Claims of an account, the time of the last settlement of those settled since `settledSinceMs`, how many of their waiting requests were paid
+   * for, the balances behind them, and at most `limit` of its newest custody events, newest last.
    */
   withdrawals(account: Address, limit: number, settledSinceMs: number): Promise<WithdrawalState>;
-  /** Where all logs stand, and which of them somebody holds; null for `held` where only this process can say. */
+  /** State of all logs, and which of them are held; `held` is null where only this process can know. */
   platform(): Promise<{ facts: PlatformFacts; held: ReadonlySet<LogName> | null }>;
   /** A curve or touch that a scanned block has; null for any other number. */
   postedCurve(market: number, seq: number): Promise<PostedCurve | null>;
@@ -94,7 +94,7 @@ export interface PostedCurve {
   post: PostSeen;
   /** Null when this database never prepared it, which halts the ledger. */
   publication: Publication | null;
-  /** By how much its landing raised the consumption of each side; of a touch, the landing of the post that it goes back to. */
+  /** By how much its landing raised the consumption of each side; for a touch, the landing of the post that it prolongs. */
   raised: RaisedUnits;
   /** The book that it was cut from, kept only if a fill hit it. */
   snapshot: MarketSnapshot | null;
@@ -108,22 +108,24 @@ export interface WithdrawalState {
   balances: BalanceRow[];
   /** By `claimKey`. */
   settledMs: ReadonlyMap<string, number>;
+  /** How many of the requests that wait were made in a transaction of their own, by `claimKey`. */
+  paidRequests: ReadonlyMap<string, number>;
   events: CustodyEvent[];
 }
 
 /** How fresh the quotes of a market are. */
 export interface FeedStatus {
-  /** A maker with standing quotes in the market has an open feed session. */
+  /** A maker with open orders in the market has an open feed session. */
   isLive: boolean;
-  /** When the newest action was accepted of a maker with standing quotes in the market; without any, when this process began. */
+  /** When the newest action of a maker with open orders in the market was accepted; without one, when this process began. */
   heardMs: number;
 }
 
-/** Where the scan of the chain stands now; block numbers are null until the chain has been asked once. */
+/** Present state of the scan of the chain; block numbers are null before the first request to the chain. */
 export interface ScanStatus {
   /** Last block that the scan in progress, or the next one, wants to include. */
   targetBlock: number | null;
-  /** Newest block that the node named. */
+  /** Newest block that the node reported. */
   head: number | null;
   /** First block that no durable generation includes. */
   nextBlock: number;
@@ -131,7 +133,7 @@ export interface ScanStatus {
   lastScanMs: number | null;
 }
 
-/** What does not change while the server runs. */
+/** Facts that do not change while the server runs. */
 export interface DeploymentFacts {
   /** Those that this deployment has. */
   contracts: Partial<Record<ContractName, Address>>;
@@ -141,13 +143,13 @@ export interface DeploymentFacts {
   explorerUrl: string | null;
   /** Letters that actions may be signed with. */
   orderSources: readonly string[];
-  /** Accounts and keys are known to everybody, and nothing is worth anything. */
+  /** A sandbox: its accounts and keys are public, and its tokens have no value. */
   isSandbox: boolean;
 }
 
 /** What the gateway knows of an account, as of its newest applied row. */
 export interface AccountFacts {
-  /** `none`: the operator has said nothing of it. */
+  /** `none`: the operator has never approved it. */
   approval: 'approved' | 'suspended' | 'none';
   /** The maker that the address is a live agent of. */
   actsFor: Address | null;
@@ -174,11 +176,11 @@ export interface ReadDeps {
   minOrderUnits: MinOrderUnits;
   feed(market: number): FeedStatus;
   readiness(): Readiness;
-  /** The halt that stands now, null for none. */
+  /** The halt in effect, null for none. */
   halt(): { code: string; message: string; byOperator: boolean } | null;
-  /** What is wrong with tokens. */
+  /** Findings about tokens. */
   findings(): readonly TokenFinding[];
-  /** Every role, with what the status page says of it. */
+  /** Every role, for the status page. */
   roles: readonly RoleFacts[];
   /** Logs that this process holds now. */
   ownLogs(): ReadonlySet<LogName>;
@@ -187,7 +189,7 @@ export interface ReadDeps {
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;
   store: ReadStore;
-  /** How soon the settler settles a claim again. */
+  /** The settler's pace, by which a claim is settled again. */
   settlePace: SettlePace;
   checkpoints: Pick<CheckpointView, 'latest' | 'proofsOf'>;
   limits: ReadLimits;

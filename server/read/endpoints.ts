@@ -360,7 +360,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
 ];
 
 /**
- * The public read API. What an answer says is true when it is sent: balances are never to be kept, and what is the same for everybody
- * has a tag by which a client can ask whether its copy still is.
+ * The public read API. Answers are true when they are sent: balances must not be cached, and public answers have an ETag by which a client
+ * can revalidate its copy.
  */
 export const readRoutes = (deps: ReadDeps): Router => routesOf(READ_ENDPOINTS, deps, [notKept]);

@@ -16,15 +16,15 @@ interface FeedSources {
 
 interface Known extends FeedStatus {
   book: QuotedBook;
-  /** Any accepted action, a fill that closes an order, and any session may change what is known. */
+  /** Versions on which the result depends: accepted actions, fills that close orders, and sessions. */
   orderSeq: number;
   version: number;
   sessions: number;
 }
 
 /**
- * Freshness of a market's quotes, from the makers that have standing ones. Without any, the market is not live, and it was last heard
- * of when the process began. Looks at the makers once per change.
+ * Freshness of a market's quotes, from the makers that have open orders in it. Without any, the market is not live, and its age counts from
+ * the start of the process. Goes through the makers once per change.
  */
 export function createFeed(sources: FeedSources): (market: number) => FeedStatus {
   const known = new Map<number, Known>();

@@ -12,8 +12,8 @@ const feeSchema = z.strictObject({ token: z.string(), accrued: decimalSchema, ba
 export const feesSchema = z.array(z.strictObject({ taker: addressSchema, fees: z.array(feeSchema) }));
 
 /**
- * GET /v0/fees: one row per taker that was ever credited a fee. Written once per generation, with which alone totals and balances change;
- * a look at the newest one tells whether they have.
+ * GET /v0/fees: one row per taker that was ever credited a fee. Serialised once per generation, because totals and balances change only
+ * with generations.
  */
 export function feesHandler(deps: ReadDeps): RouterMiddleware {
   const remembered = createRemembered<Rendered>();

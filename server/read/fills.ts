@@ -92,8 +92,8 @@ const COLUMNS = [
 
 /**
  * GET /v0/fills?pair=&limit=&before=&maker=&taker=: the newest fills of a market, or those before one, newest last; as NDJSON or CSV newest
- * first and without a limit. One look at the newest fill tells whether the bytes that were written last are still the answer: fills are only
- * added, and a reversal takes them away from the newest on.
+ * first and without a limit. The newest fill's key decides whether the last answer is still valid: fills are only added, and a reversal
+ * removes them from the newest on.
  */
 export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddleware {
   const written = new Map<number, Remembered<Rendered>>();

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ReadDeps } from './deps.js';
 import { integerSchema } from './schemas.js';
 
-/** The process answers; whether inventory is safe to quote against is a question for a maker's limits. */
+/** The process answers; whether inventory is safe to quote against is in GET /v0/makers/{maker}/limits. */
 export const healthSchema = z
   .strictObject({
     status: z.literal('ok'),
@@ -15,7 +15,7 @@ export const healthSchema = z
   })
   .meta({ id: 'Health' });
 
-/** GET /health. It touches neither database nor chain, so that it answers whatever else is down. */
+/** GET /health. It uses neither database nor chain, so that it answers even when those are down. */
 export function healthHandler(deps: ReadDeps): RouterMiddleware {
   return (ctx) => {
     const body: z.infer<typeof healthSchema> = {

@@ -10,7 +10,7 @@ import { addressSchema, decimalSchema, directionSchema, hashSchema, integerSchem
 /** Most lost fills, and most lost custody events, that one answer lists; the counts are of all. */
 const LOST_LIMIT = 256;
 
-/** What a maker was told of a lost fill, by the trade id that makers deduplicate by. */
+/** A maker's notification of a lost fill, by the trade id that makers deduplicate by. */
 const notificationSchema = z.strictObject({
   maker: addressSchema,
   oid: integerSchema,

@@ -16,7 +16,7 @@ export const pairsSchema = z.array(
     lot_size: decimalSchema,
     /** Least value of an order, in the quote token. */
     min_order_value: decimalSchema,
-    /** The operator took it off the market: no orders are taken, and its curve expires. Its place in the list stays. */
+    /** The operator delisted it: no orders are taken, and its curve expires. It keeps its place in the list. */
     delisted: z.boolean(),
     /** Why one of its tokens is in quarantine, and with it the market: no orders are taken, and nothing is quoted. Null when none is. */
     quarantine: z.string().nullable(),
@@ -29,7 +29,7 @@ export function pairsHandler(deps: ReadDeps): RouterMiddleware {
   return (ctx) => {
     const markets = deps.markets();
     const delisted = deps.delisted();
-    // The array grows in place; what is in it never changes.
+    // The array grows in place; its elements never change.
     const codes = quarantineCodes(deps.findings());
     const held = [...codes].map((one) => one.join('=')).sort();
     const name = `${markets.length}:${[...delisted].sort((a, b) => a - b).join()}:${held.join()}`;

@@ -4,7 +4,7 @@ import type { Address, Market } from '../../core/types.js';
 import { badRequest, notFound } from '../errors.js';
 import { addressParameter, sequenceParameter } from './schemas.js';
 
-/** The listed market of that name; the letters' case counts. Throws 404 NOT_FOUND. */
+/** The listed market of that name; case-sensitive. Throws 404 NOT_FOUND. */
 export function marketOf(markets: readonly Market[], pair: string): Market {
   const market = markets.find((candidate) => candidate.pair === pair);
   if (market === undefined) throw notFound(`Unknown pair: ${pair.slice(0, 64)}`);

@@ -1,4 +1,4 @@
-/** Rows as NDJSON or CSV, as many as there are, page by page: what is held is one page, however slowly the client reads. */
+/** Streams any number of rows as NDJSON or CSV, page by page: only one page is in memory, however slowly the client reads. */
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { networkOf } from '../rate-limit.js';
@@ -41,18 +41,18 @@ export interface RowStreams {
 
 const RETRY_SEC = 5;
 
-/** How long a download may go on, and how long nothing of it may be taken. */
+/** How long a download may take in all, and how long the client may read nothing of it. */
 interface StreamTimes {
   idleMs: number;
   totalMs: number;
 }
 
 const TIMES: StreamTimes = { idleMs: 30_000, totalMs: 30 * 60_000 };
-/** How often both are looked at. */
+/** How often both are checked. */
 const LOOK_MS = 1_000;
 const CHUNK_BYTES = 16 * 1024;
 
-/** What tells the time, and calls back again and again until the returned function is called. */
+/** The clock, and a repeating timer that runs until the returned function is called. */
 interface StreamTimers {
   nowMs(): number;
   every(ms: number, look: () => void): () => void;
@@ -100,8 +100,8 @@ export function createRowStreams(
   }
 
   /**
-   * Ends an answer, its connection included, once nothing of it was taken for too long or it took too long altogether. What counts as taken
-   * is what the connection no longer holds; the time in which a page is read is not the client's.
+   * Ends a download and its connection when the client has read nothing for too long, or when it takes too long in all. Read is what the
+   * connection no longer buffers; the time for reading a page from the database does not count.
    */
   function limit({ res }: Context, text: Readable, isReading: () => boolean): void {
     const startMs = timers.nowMs();
@@ -154,7 +154,7 @@ async function* textOf<C>(
     const page: { rows: readonly Row[]; next: C | null } = await readPage(after);
     const lines = page.rows.map((row) => (format === 'csv' ? csvLine(row, columns) : JSON.stringify(row)));
     const bytes = Buffer.from(lines.length > 0 ? `${lines.join('\n')}\n` : '');
-    // A connection is done with a chunk only as a whole: small ones show that a slow client goes on.
+    // A connection reports progress per chunk only: small chunks show that a slow client is still reading.
     for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES);
     after = page.next;
   } while (after !== null);

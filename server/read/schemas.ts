@@ -23,7 +23,7 @@ export const pairSchema = z.string().regex(/^[^-\s]+-[^-\s]+$/);
 
 export const directionSchema = z.enum(['buy', 'sell']);
 
-/** In the output token. `taker` and `token` are null only while nothing is known of the fill. */
+/** In the output token. `taker` and `token` are null only for an unknown fill. */
 export const feeSchema = z.strictObject({
   taker: addressSchema.nullable(),
   token: z.string().nullable(),

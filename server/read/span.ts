@@ -1,4 +1,4 @@
-/** The span of time that a summary is of. */
+/** The span of time of a summary. */
 import type { Context } from 'koa';
 import type { Span } from '../../ledger/accounts/reads.js';
 import { badRequest } from '../errors.js';

@@ -10,7 +10,7 @@ import { lostSchema, lostBody } from './lost.js';
 import { servedTokens, watcherBody, watcherSchema } from './limits.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema, signedDecimalSchema } from './schemas.js';
 
-/** How long the durable facts of one answer serve others: nobody can keep the database busy with this page. */
+/** How long the durable facts of one answer are shared, so that requests for this page can't keep the database busy. */
 export const STATUS_MAX_AGE_MS = 1_000;
 
 const timeSchema = integerSchema.nullable();
@@ -31,7 +31,7 @@ export const curveRowSchema = z.strictObject({
 
 const keeperSchema = z.strictObject({
   role: z.enum(ROLE_NAMES),
-  /** Somebody holds the log that this role writes. */
+  /** A process holds the log that this role writes. */
   running: z.boolean(),
   /** When it last made something durable: an order, a scan that found a block, a curve, a checkpoint, an attempt or the end of a signed order. Null if never. */
   last_act_ms: timeSchema,
@@ -56,7 +56,7 @@ export const statusSchema = z
       /** Since the newest successful scan, also one that found no new block. Null before the first, like the head's. */
       scan_age_ms: timeSchema,
       head_age_ms: timeSchema,
-      /** What the vault holds of each token as of the scanned block, what of it belongs to nobody's row, and what is in suspense. */
+      /** The vault's balance of each token as of the scanned block, the part that belongs to no account, and the part in suspense. */
       holdings: z.array(
         z.strictObject({
           token: z.string(),
@@ -69,7 +69,7 @@ export const statusSchema = z
       suspense: z.strictObject({ fills: integerSchema, settlements: integerSchema, executions: integerSchema }),
     }),
     watcher: watcherSchema,
-    /** What is wrong with tokens: `quarantined` stops the markets of one, `doubt` nothing. */
+    /** Findings about tokens: `quarantined` stops the token's markets, `doubt` stops nothing. */
     tokens: z.array(
       z.strictObject({
         token: z.string(),
@@ -91,7 +91,7 @@ export const statusSchema = z
     checkpoint: z
       .strictObject({ seq: integerSchema, generation: integerSchema, timestamp_ms: integerSchema })
       .nullable(),
-    /** What the newest reorganisation of the chain took back, and the fills that makers had been told of; null for none ever. */
+    /** What the newest reorganisation of the chain removed, with the fills of which makers had been notified; null when there was none. */
     last_reversal: lostSchema.nullable(),
   })
   .meta({ id: 'Status' });
@@ -99,14 +99,14 @@ export const statusSchema = z
 export type StatusBody = z.infer<typeof statusSchema>;
 type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean };
 
-/** GET /v0/status: where ledger, curves and keepers stand, whether or not the platform is ready. */
+/** GET /v0/status: state of ledger, curves and keepers, whether or not the platform is ready. */
 export function statusHandler(read: () => Promise<StatusBody>): RouterMiddleware {
   return async (ctx) => {
     ctx.body = await read();
   };
 }
 
-/** Reads it; what is durable of it is read once for all who ask within a second. */
+/** Reads the status; its durable part is read at most once per second and shared. */
 export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
   const read = sharedFor(STATUS_MAX_AGE_MS, deps.nowMs, async (): Promise<Read> => {
     const timeMs = deps.nowMs();
@@ -141,12 +141,12 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
   };
 }
 
-/** What `read` gave at most `maxAgeMs` ago; a read under way is shared, and one that failed is forgotten. */
+/** A result of `read` that is at most `maxAgeMs` old; a read in progress is shared, and a failed one is not kept. */
 function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise<T>): () => Promise<T> {
   let shared: { startedMs: number; value: Promise<T> } | null = null;
   return () => {
     const startedMs = nowMs();
-    // Either way: a clock that is set back must not keep an answer for as long.
+    // Compares both ways, so that a clock that is set back does not keep an answer too long.
     if (shared !== null && Math.abs(startedMs - shared.startedMs) < maxAgeMs) return shared.value;
     const mine = { startedMs, value: read() };
     shared = mine;

@@ -1,6 +1,6 @@
 import { NOTHING_RAISED } from '../../core/attribution.js';
 import { readCapitalOrigin } from '../../ledger/chain/operator-capital.js';
-import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
+import { countPaidRequests, custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill } from '../../ledger/views/reads.js';
 import { fillsPage, makerFillsPage, takerSwapsPage } from '../../ledger/market-data/history.js';
@@ -16,10 +16,10 @@ import { lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { Db, LogName, Queryable } from '../../ledger/types.js';
 import type { PostedCurve, ReadStore } from './deps.js';
 
-/** Logs that a role of a server or a keeper holds for as long as it runs; the operator's is taken by commands. */
+/** Logs that a role holds while it runs; the operator log is held by commands only. */
 const LOGS: readonly LogName[] = ['order', 'ledger', 'publication', 'settlement', 'swap'];
 
-/** The read API's view of the database. What one answer says is one state, even while a generation commits. */
+/** The read API's view of the database. Each answer is of one state, even while a generation commits. */
 export function createReadStore(db: Db): ReadStore {
   return {
     accountState: (account) =>
@@ -43,12 +43,16 @@ export function createReadStore(db: Db): ReadStore {
     },
     takerFees: () => readTakerFees(db.reads),
     withdrawals: (account, limit, settledSinceMs) =>
-      readTx(db, async (tx) => ({
-        claims: await readClaimsOf(tx, [account]),
-        balances: await makerBalances(tx, account),
-        settledMs: await lastSettlements(tx, settledSinceMs, account),
-        events: await custodyEventsOf(tx, account, limit),
-      })),
+      readTx(db, async (tx) => {
+        const claims = await readClaimsOf(tx, [account]);
+        return {
+          claims,
+          balances: await makerBalances(tx, account),
+          settledMs: await lastSettlements(tx, settledSinceMs, account),
+          paidRequests: await countPaidRequests(tx, claims),
+          events: await custodyEventsOf(tx, account, limit),
+        };
+      }),
     platform: async () => ({
       facts: await readTx(db, readPlatform),
       held: await readLogHolders(db, LOGS),

@@ -1,4 +1,4 @@
-/** What an account has, pushed whole whenever it changes: its open orders, and its balances. */
+/** Pushes an account's open orders, its balances and its gasless orders, each as a whole state after each change. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Address } from '../../core/types.js';
 import { chunks } from '../../ledger/db/columns.js';
@@ -12,15 +12,25 @@ import { channelFrame, type UpdateListener } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
 
 export interface AccountSource {
-  type: 'openOrders' | 'spotState';
+  type: 'openOrders' | 'spotState' | 'swapOrders';
   user: Address;
 }
 
-/** Each state is made once, however many connections get it. */
+/** Gasless orders by their owners, for a server that serves the swap API. */
+export interface SwapOrdersSource {
+  /** The newest ones, as the swap API answers them. */
+  newest(owner: Address): Promise<object[]>;
+  /** A mark per owner, which changes with any of its orders. */
+  marks(owners: readonly Address[]): Promise<ReadonlyMap<Address, string>>;
+}
+
+/** Each state is computed once, however many connections get it. */
 export interface AccountFeed {
-  /** Sends how it stands now, and every later state. */
+  /** Sends the present state, and every later one. */
   subscribe(key: string, source: AccountSource, listener: UpdateListener): void;
   unsubscribe(key: string, listener: UpdateListener): void;
+  /** Whether such states are known here; those of the swap API are not where it is not served. */
+  serves(type: AccountSource['type']): boolean;
   onEvent(event: GatewayEvent): void;
   stop(): void;
 }
@@ -35,27 +45,32 @@ interface Topic {
   isDirty: boolean;
   /** When it may be pushed again. */
   nextMs: number;
+  /** Of an owner's gasless orders, as of the last look. */
+  mark: string;
 }
 
-/** A state is pushed at most once in this time. */
+/** Least time between two pushes of a state. */
 const PAUSE_MS = 1_000;
-/** One that is longer than this, at most as often as it is repeated elsewhere. */
+/** A longer state than this is pushed at most once per `repeatMs`. */
 const LONG_BYTES = 32 * 1024;
-/** States that are made before others have their turn. */
+/** States that are computed before the event loop runs. */
 const TURN_STATES = 100;
 
 interface AccountFeedDeps extends Pick<InfoDeps, 'gateway' | 'db' | 'clock'> {
   limits: Pick<StreamLimits, 'coalesceMs' | 'repeatMs'>;
   logger: GatewayLogger;
+  /** Null where the swap API is not served. */
+  swapOrders: SwapOrdersSource | null;
 }
 
 export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
-  const { gateway, db, clock, limits, logger } = deps;
+  const { gateway, db, clock, limits, logger, swapOrders } = deps;
   const topics = new Map<string, Topic>();
   let gathering: NodeJS.Timeout | null = null;
   let isFlushing = false;
   let isStopped = false;
-  /** At the last event: a token that is listed later is a row of every account. */
+  let isLooking = false;
+  /** Number of markets at the last event: a newly listed token is a row of every account. */
   let listed = gateway.markets().length;
 
   /** Balances of all that are due are read at once. */
@@ -64,9 +79,13 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
     const users = [...new Set(ofBalances.map(({ source }) => source.user))];
     const states = users.length === 0 ? [] : await spotStatesOf(db, gateway.markets(), users);
     const spotState = new Map(users.map((user, i) => [user, states[i]] as const));
+    const signed = new Map<Address, object[]>();
+    for (const { source } of due)
+      if (source.type === 'swapOrders') signed.set(source.user, (await swapOrders?.newest(source.user)) ?? []);
     return new Map(
       due.map((topic): [Topic, object] => {
         const { type, user } = topic.source;
+        if (type === 'swapOrders') return [topic, { user, orders: signed.get(user) ?? [] }];
         if (type === 'spotState') return [topic, { user, spotState: spotState.get(user) }];
         return [topic, { dex: '', user, orders: frontendOrdersOf(user, gateway) }];
       }),
@@ -74,7 +93,7 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
   }
 
   const mostPauseMs = Math.max(PAUSE_MS, limits.repeatMs);
-  /** A pause that is longer than any is one of before the clock was set back. */
+  /** A remaining pause longer than any possible one means that the clock was set back. */
   const isOver = (nextMs: number, nowMs: number): boolean => nextMs <= nowMs || nextMs > nowMs + mostPauseMs;
   const isDue = ({ isDirty, joining, nextMs }: Topic, nowMs: number): boolean =>
     joining.size > 0 || (isDirty && isOver(nextMs, nowMs));
@@ -99,7 +118,7 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
   }
 
   async function push(due: readonly (readonly [string, Topic])[]): Promise<void> {
-    // What changes from here on is told by the next push; who joins from here on gets the next one, too.
+    // Changes from here on are in the next push, and listeners that join from here on get that one.
     const joined = new Map(due.map(([, topic]) => [topic, topic.joining]));
     for (const [, topic] of due) {
       topic.isDirty = false;
@@ -122,11 +141,36 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
     }
   }
 
+  /**
+   * Executors and other servers append to the swap log without an event here, so each second and each generation asks for the marks of all owners. One look at
+   * a time.
+   */
+  async function lookAtSwaps(): Promise<void> {
+    const followed = [...topics.values()].filter(({ source }) => source.type === 'swapOrders');
+    if (swapOrders === null || followed.length === 0 || isLooking || isStopped) return;
+    isLooking = true;
+    try {
+      const marks = await swapOrders.marks(followed.map(({ source }) => source.user));
+      for (const topic of followed) {
+        const mark = marks.get(topic.source.user) ?? '';
+        topic.isDirty ||= mark !== topic.mark;
+        topic.mark = mark;
+      }
+      if (!isStopped) soon();
+    } catch (error) {
+      // The next look finds what this one has missed.
+      logger.error({ err: error }, 'the orders of owners could not be looked at');
+    } finally {
+      isLooking = false;
+    }
+  }
+
   const soon = (): void => {
     gathering ??= setTimeout(() => void flush(), limits.coalesceMs);
   };
   const ticking = setInterval(() => {
     if (topics.size > 0) void flush();
+    void lookAtSwaps();
   }, PAUSE_MS);
   ticking.unref();
 
@@ -134,7 +178,7 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
     subscribe(key, source, listener) {
       const topic: Topic = topics.get(key) ?? {
         ...{ source, listeners: new Set(), joining: new Set() },
-        ...{ text: '', isDirty: false, nextMs: 0 },
+        ...{ text: '', isDirty: false, nextMs: 0, mark: '' },
       };
       topics.set(key, topic);
       topic.listeners.add(listener);
@@ -149,6 +193,7 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
       listener.queue.drop(key);
       if (topic.listeners.size === 0) topics.delete(key);
     },
+    serves: (type) => type !== 'swapOrders' || swapOrders !== null,
     onEvent(event) {
       const { length } = gateway.markets();
       const isListing = length !== listed;
@@ -157,8 +202,11 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
       const makers: ReadonlySet<Account> =
         event.type === 'rows' ? new Set(event.changes.map(({ known }) => known.order.maker)) : event.makers;
       const accounts: ReadonlySet<Account> = event.type === 'rows' ? new Set() : event.accounts;
-      const isChanged = ({ type, user }: AccountSource): boolean =>
-        type === 'spotState' ? isListing || accounts.has(user) : makers.has(user);
+      const isChanged = ({ type, user }: AccountSource): boolean => {
+        if (type === 'swapOrders') return false;
+        return type === 'spotState' ? isListing || accounts.has(user) : makers.has(user);
+      };
+      if (event.type === 'generations') void lookAtSwaps();
       for (const topic of topics.values()) topic.isDirty ||= isChanged(topic.source);
       soon();
     },

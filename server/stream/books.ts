@@ -8,7 +8,7 @@ import type { StreamLimits } from './limits.js';
 
 type Gathers = Pick<StreamLimits, 'coalesceMs' | 'repeatMs'>;
 
-/** Pushes of books and mids: the whole state after a change, several changes at once, and again from time to time. */
+/** Pushes books and mids: the whole state after changes, several changes at once, and a repetition from time to time. */
 export interface BookFeed {
   /** Sends the state now, and every later one. */
   subscribe(key: string, source: BookSource, queue: SendQueue): void;

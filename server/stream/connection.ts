@@ -37,7 +37,7 @@ export interface ConnectionDeps {
 
 /** One client: what it subscribed to and what it waits for. */
 export interface Connection {
-  /** Serves a text message. It never throws; whatever is wrong is answered. */
+  /** Serves a text message. It never throws; errors are answered. */
   onMessage(text: string): void;
   onClose(): void;
 }
@@ -49,12 +49,20 @@ const MAX_NESTING = 8;
 
 /** Pause of a connection whose address has spent its budget. */
 const SLOW_MS = 1_000;
-/** Points of a subscription that begins with a long list, or that is pushed apart for each user. */
+/** Points of a subscription that begins with a long list, or that has a frame per user. */
 const SNAPSHOT_POINTS = 20;
 const COSTLY: ReadonlySet<unknown> = new Set([
-  ...['userFills', 'webData2', 'userHistoricalOrders', 'userNonFundingLedgerUpdates', 'openOrders', 'spotState'],
+  ...[
+    'userFills',
+    'webData2',
+    'userHistoricalOrders',
+    'userNonFundingLedgerUpdates',
+    'openOrders',
+    'spotState',
+    'swapOrders',
+  ],
 ]);
-/** Of one that begins with a read of what is the same for all. */
+/** Points of one that begins with a read that all clients share. */
 const PLATFORM_POINTS = 4;
 
 /** What a message costs the budget of its address. */
@@ -81,10 +89,10 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   const subscriptions = new Map<string, Subscription>();
   const hint: ConnectionHint = { address: socket.address };
   const self: UpdateListener = { queue, lost: () => socket.lost() };
-  /** Messages that came after one that waits for its turn; null while none does. */
+  /** Messages that came after a waiting one; null while none waits. */
   let behind: string[] | null = null;
   let pendingPosts = 0;
-  /** Runs while nothing more is read because the address asked for too much. */
+  /** Runs while reading is paused because the address has spent its budget. */
   let slowed: NodeJS.Timeout | null = null;
   let closed = false;
 
@@ -100,7 +108,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     else serve(parsed, text);
   }
 
-  /** Serves a message that waits for its turn, and after it what came in the meantime. */
+  /** Serves a waiting message, and then those that came in the meantime. */
   async function waitFor(parsed: Promise<unknown>, text: string): Promise<void> {
     const waiting: string[] = [];
     behind = waiting;
@@ -118,14 +126,14 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
       logger.error({ err: error }, 'a message could not be served');
       return socket.lost();
     }
-    // Another one that waits, too, has taken the place of this one; what is left stays behind it.
+    // Another waiting message came next; the rest stays behind it.
     if (isWaiting()) behind!.push(...waiting);
     else if (slowed === null) socket.resume();
   }
 
   const isWaiting = (): boolean => behind !== null;
 
-  /** `value` is what the text says. */
+  /** `value` is the parsed text. */
   function serve(value: unknown, text: string): void {
     let method: string;
     let message: Readonly<Record<string, unknown>>;
@@ -145,8 +153,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   }
 
   /**
-   * Counts a message that nobody signs. Once the budget of the address is spent it is not served, and the next message is read a while later; an
-   * action that comes then is served all the same.
+   * Counts an unsigned message. Once the budget of the address is spent it is not served, and reading pauses for a while; an action that
+   * comes after it is served all the same.
    */
   function spend(points = 1): boolean {
     try {
@@ -183,7 +191,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     queue.reply(errorFrame(`Error parsing JSON into valid websocket request: ${text.slice(0, ECHO_CHARS)}`));
   }
 
-  /** The text ends with the subscription as it was sent: clients find their request by it. */
+  /** The text ends with the subscription as sent, by which clients match their request. */
   function complain(what: string, subscription: unknown): void {
     queue.reply(errorFrame(`${what} ${JSON.stringify(subscription) ?? 'null'}`));
   }
@@ -202,11 +210,13 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     if (subscription === null) return complain('Invalid subscription', value);
     if (subscriptions.has(subscription.key)) return complain('Already subscribed:', value);
     if (subscriptions.size >= limits.maxSubscriptions) return complain('Invalid subscription', value);
+    if (subscription.kind === 'account' && !accounts.serves(subscription.source.type))
+      return complain('Invalid subscription', value);
     if (subscription.kind === 'account' && !deps.accountQuota.take(socket.address))
       return complain('Invalid subscription', value);
     subscriptions.set(subscription.key, subscription);
     queue.reply(acknowledgement('subscribe', value));
-    // The acknowledgement may have been one frame too many.
+    // The acknowledgement may have closed a slow connection.
     if (closed) return;
     begin(subscription);
   }
@@ -257,8 +267,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   }
 
   /**
-   * A refused action is answered as an action: some clients take every other answer for a success. Only what never became an
-   * action or a query is an `error`.
+   * A refused action is answered with type `action`, because some clients take every other answer for a success. Only a message that is
+   * neither an action nor a query is answered with `error`.
    */
   async function respond(value: unknown, bytes: number): Promise<{ type: string; payload: unknown }> {
     let isAction = false;

@@ -35,6 +35,8 @@ const SERVER_SUMMARIES: Record<ServerFrame, string> = {
   openOrders:
     'All open orders of a user, newest first, when they change: at most once a second, a long list every 5 seconds',
   spotState: 'All balances of a user, when they change: at most once a second',
+  swapOrders:
+    'The newest 20 gasless orders of an owner, as GET /api/v1/orders has them, when one of them changes: at most once a second',
   bbo: 'The best bid and ask, when they change',
   trades: 'The newest 30 trades of a market, oldest first, then every new one, after it is durable',
   candle: 'The present candle, when it changes and when one begins',
@@ -58,8 +60,19 @@ const REPLIES: Record<ClientMessage, ServerFrame[]> = {
   post: ['post', 'error'],
 };
 
-const PUSHED: ServerFrame[] = [
-  ...(['orderUpdates', 'userFills', 'user', 'l2Book', 'bbo', 'allMids', 'openOrders', 'spotState'] as const),
+/** Frames that subscriptions bring. */
+export const PUSHED: readonly ServerFrame[] = [
+  ...([
+    'orderUpdates',
+    'userFills',
+    'user',
+    'l2Book',
+    'bbo',
+    'allMids',
+    'openOrders',
+    'spotState',
+    'swapOrders',
+  ] as const),
   ...(['userHistoricalOrders', 'userNonFundingLedgerUpdates', 'userFundings', 'notification'] as const),
   ...(['trades', 'candle', 'activeSpotAssetCtx', 'spotAssetCtxs', 'webData2', 'fills', 'curves', 'status'] as const),
 ];

@@ -1,4 +1,4 @@
-/** What accounts pay in and are paid out, as it becomes durable. */
+/** Pushes deposits and executed withdrawals of accounts when they become durable. */
 import type { Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
@@ -24,7 +24,7 @@ interface LedgerFeedDeps {
   logger: GatewayLogger;
 }
 
-/** What a subscription has been sent: all up to a generation; null while its first frame is being read. */
+/** Newest generation that a subscription was sent; null while its first frame is being read. */
 interface Cursor {
   upTo: number | null;
   waiting: { generation: number; frame: Buffer }[];

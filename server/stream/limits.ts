@@ -2,7 +2,7 @@
 export interface StreamLimits {
   maxConnections: number;
   maxSubscriptions: number;
-  /** Subscriptions to what an account has, `openOrders` and `spotState`, of all connections from one address. */
+  /** Subscriptions to what an account has, `openOrders`, `spotState` and `swapOrders`, of all connections from one address. */
   maxAccountSubscriptions: number;
   maxMessageBytes: number;
   /** Posts of one connection that are answered at the same time. */
@@ -16,7 +16,7 @@ export interface StreamLimits {
   /** Events that a connection may be behind, and for how long. */
   retainedEvents: number;
   retainedMs: number;
-  /** A connection that is given up has this long to read what the socket holds, and the close code behind it. */
+  /** A connection that is being closed for slowness has this long to read the socket's buffer and the close code. */
   farewellMs: number;
   /** Changes of a book are gathered this long before it is pushed. */
   coalesceMs: number;

@@ -11,9 +11,9 @@ import type { StreamLimits } from './limits.js';
 import { mayChange, sharedContexts, stateOf } from './market-source.js';
 import type { MarketSource, SharedContexts, State, StateDeps } from './market-source.js';
 
-/** Pushes of candles, tickers and best prices, each made once however many connections get it, and of every trade. */
+/** Pushes candles, tickers, best prices and every trade; each state is computed once, however many connections get it. */
 export interface MarketFeed {
-  /** Sends how it stands now, if there is anything to say, and every later state. */
+  /** Sends the present state, if there is one, and every later one. */
   subscribe(key: string, source: MarketSource, listener: UpdateListener): void;
   unsubscribe(key: string, listener: UpdateListener): void;
   /** Sends the newest trades, oldest first, and then every later one. */
@@ -28,14 +28,14 @@ interface Topic {
   listeners: Set<UpdateListener>;
   /** Of the last push; empty before. */
   text: string;
-  /** Names under which something may wait in a queue. */
+  /** Keys under which frames may wait in a queue. */
   names: Set<string>;
   state: 'idle' | 'making' | 'again';
-  /** Nothing was ever traded, as far as the last read says; only a trade changes that. */
+  /** The last read found no trade ever; only a trade changes that. */
   isEmpty: boolean;
 }
 
-/** What a subscription to trades has been sent: all up to a generation; null while the first ones are being read. */
+/** Newest generation that a subscription to trades was sent; null while the first trades are being read. */
 interface TradeCursor {
   upTo: number | null;
   waiting: TradeEvent[];
@@ -48,7 +48,7 @@ interface TradeEvent {
 
 /** Trades that a subscription begins with. */
 const FIRST_TRADES = 30;
-/** How often it is looked whether a candle is over, and most often that each user is told of changes of the contexts. */
+/** How often ended candles are looked for, and least time between two pushes of contexts to a user. */
 const TICK_MS = 1_000;
 /** Trades of the generations that are read at a time. */
 const PAGE = 5_000;
@@ -70,17 +70,17 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
   let isLedgerDirty = false;
   /** The contexts changed since users were told. */
   let areUsersDirty = false;
-  /** Names what the contexts are made of: it differs after each event and each second. */
+  /** Key of the contexts: it differs after each event and each second. */
   let events = 0;
   const remembered = createRemembered<SharedContexts>();
   let gathering: NodeJS.Timeout | null = null;
   let telling: Promise<void> = Promise.resolve();
 
-  /** The contexts of now, made once for all who ask for them before the next event. */
+  /** The present contexts, computed once until the next event. */
   const contexts = (): Promise<SharedContexts> =>
     remembered.get(`${events}:${Math.floor(clock() / 1_000)}`, () => sharedContexts(deps));
 
-  /** Makes a topic's state and sends it where it changed; at most one is made at a time. */
+  /** Computes a topic's state and sends it if it changed; one at a time per topic. */
   async function refresh(key: string, topic: Topic, repeat = false): Promise<void> {
     if (topic.state !== 'idle') {
       topic.state = 'again';
@@ -106,7 +106,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
     topic.text = state.text;
     const name = keyOf(key, state);
     topic.names.add(name);
-    // A name that is older than the two newest has long been sent, or its connection closed.
+    // Frames under older names were sent long ago, or their connection is closed.
     if (topic.names.size > 8) topic.names.delete(topic.names.values().next().value as string);
     const frame = state.frame();
     for (const { queue } of topic.listeners) queue.latest(name, frame);
@@ -118,7 +118,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
       if (state === null || !topic.listeners.has(listener)) return;
       topic.names.add(keyOf(key, state));
       listener.queue.latest(keyOf(key, state), state.frame());
-      // Another state may have been pushed while this one was made.
+      // Another state may have been pushed while this one was computed.
       if (topic.text !== '' && topic.text !== state.text) void refresh(key, topic, true);
     } catch (error) {
       logger.error({ err: error, key }, 'market data could not be read for a subscriber');
@@ -135,7 +135,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
       if (topic.source.type !== 'webData2' && mayChange(topic.source, changes)) void refresh(key, topic);
   }
 
-  /** Tells trades of generations, after those of earlier ones. */
+  /** Sends the trades of generations, after those of earlier ones. */
   async function tell(from: number, to: number): Promise<void> {
     if (trades.size === 0) return;
     try {
@@ -192,7 +192,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
       const { source, names, isEmpty } = topic;
       if (source.type === 'webData2' && isForUsers) void refresh(key, topic);
       if (isEmpty) continue;
-      // Whoever trades nothing in an interval still has a candle of it.
+      // A new interval has a candle even without a trade.
       if (source.type === 'candle' && !names.has(`${key}:${openOf(source.interval, nowMs)}`)) void refresh(key, topic);
     }
   }, TICK_MS);

@@ -1,4 +1,4 @@
-/** Public market data that is pushed: what may be subscribed to, and the frame that says how it stands. */
+/** Public market data that is pushed: its sources, and the frame of a source's state. */
 import type { Interval } from '../../core/market-data/intervals.js';
 import { openOf } from '../../core/market-data/intervals.js';
 import type { Address, Market } from '../../core/types.js';
@@ -14,15 +14,15 @@ export type MarketSource =
   | { type: 'bbo'; market: number }
   | { type: 'activeAssetCtx'; market: number }
   | { type: 'spotAssetCtxs' }
-  /** What one published client gets its tickers from. */
+  /** One published client gets its tickers from this type. */
   | { type: 'webData2'; user: Address };
 
-/** What a push says, without the time of it; null while there is nothing to say. */
+/** Content of a push without its time; null while there is nothing to push. */
 export interface State {
   frame: () => Buffer;
   /** Two states with the same text are the same; the time of a push is no part of it. */
   text: string;
-  /** A later state does not stand for one with another name: the last one of a candle that is over is not left out. */
+  /** A later state replaces only a waiting one of the same name, so that the last state of an ended candle is sent. */
   name: string;
 }
 
@@ -32,11 +32,11 @@ export type StateDeps = Pick<InfoDeps, 'gateway' | 'marketData' | 'config' | 'cl
 export interface SharedContexts {
   text: string;
   frame: Buffer;
-  /** What follows the user in a frame of `webData2`. */
+  /** The part after the user in a frame of `webData2`. */
   tail: Buffer;
 }
 
-/** Serialises what all users see alike. */
+/** Serialises the contexts, which are the same for all users. */
 export async function sharedContexts(deps: StateDeps): Promise<SharedContexts> {
   const contexts = await contextsOf(deps);
   const tail = JSON.stringify({ spotAssetCtxs: contexts, meta: { universe: [] }, assetCtxs: [] });
@@ -47,7 +47,7 @@ export async function sharedContexts(deps: StateDeps): Promise<SharedContexts> {
   };
 }
 
-/** How a source stands now. `contexts` are those of now. */
+/** The present state of a source. `contexts` must be the present ones. */
 export async function stateOf(
   source: MarketSource,
   deps: StateDeps,
@@ -94,7 +94,7 @@ interface Changes {
   isLedger: boolean;
 }
 
-/** Whether a change may change how a source stands. */
+/** Whether these changes may change a source's state. */
 export function mayChange(source: MarketSource, { markets, traded, isLedger }: Changes): boolean {
   if (source.type === 'candle') return traded.has(source.market);
   if ('market' in source) return markets.has(source.market) || (isLedger && source.type !== 'bbo');

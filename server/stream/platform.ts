@@ -4,18 +4,18 @@ import type { GatewayLogger } from '../orders/types.js';
 import { channelFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
 
-/** Fills of a market, its newest curve, or where the whole platform stands. */
+/** Fills of a market, its newest curve, or the status of the platform. */
 export type PlatformSubscription =
   { type: 'fills' | 'curves'; market: number; pair: string; key: string } | { type: 'status'; key: string };
 
-/** What is told to everybody, as the read API has it. */
+/** Public facts, as in the read API. */
 export interface PlatformFacts {
   /** At most so many of the newest fills of a market, or of those before one, newest last. */
   fills(market: number, limit: number, before?: number): Promise<FillJson[]>;
   status(): Promise<StatusBody>;
 }
 
-/** Pushes of what is the same for everybody. Each read and each frame is made once, however many connections get it. */
+/** Pushes public facts. Each read and each frame is made once, however many connections get it. */
 export interface PlatformFeed {
   subscribe(subscription: PlatformSubscription, queue: SendQueue): void;
   unsubscribe(subscription: PlatformSubscription, queue: SendQueue): void;
@@ -24,12 +24,12 @@ export interface PlatformFeed {
   stop(): void;
 }
 
-/** Fills that a subscription begins with, and that are read and told at a time. */
+/** Fills that a subscription begins with, and that are read and sent at a time. */
 export const FIRST_FILLS = 50;
 export const NEXT_FILLS = 256;
-/** Fills that are told one after the other; who lacks more than these pages of them begins again with the newest. */
+/** Most pages of fills that are sent to catch up; a subscription that lacks more begins again with the newest. */
 const MAX_PAGES = 40;
-/** Pause between two looks at what changes without a generation: readiness, halts, keepers. */
+/** Pause between two reads of what changes without a generation: readiness, halts, keepers. */
 const LOOK_MS = 1_000;
 
 interface FillTopic {
@@ -39,14 +39,14 @@ interface FillTopic {
   queues: Set<SendQueue>;
   /** Those that wait for their first ones. */
   joining: Set<SendQueue>;
-  /** The newest one that was told; null when there was none. */
+  /** The newest fill that was sent; null when there was none. */
   last: FillJson | null;
 }
 
 interface StateTopic {
   subscription: PlatformSubscription;
   queues: Set<SendQueue>;
-  /** What was sent last, without what changes by the clock alone. */
+  /** The last state that was sent, without values that only change with time. */
   sent: string;
   sentMs: number;
   frame: Buffer | null;
@@ -64,7 +64,7 @@ export function createPlatformFeed(
   let isDue = false;
   let isStopped = false;
 
-  /** One look at a time; what is asked for meanwhile is one more look. */
+  /** One read at a time; any requests meanwhile cause one more. */
   async function look(): Promise<void> {
     isDue = true;
     if (isLooking) return;
@@ -76,7 +76,7 @@ export function createPlatformFeed(
         if (stateTopics.size > 0) pushStates(await facts.status());
       }
     } catch (error) {
-      // The next look finds what this one has missed.
+      // The next read finds what this one has missed.
       logger.error({ err: error }, 'what is pushed to everybody could not be read');
     } finally {
       isLooking = false;
@@ -84,8 +84,8 @@ export function createPlatformFeed(
   }
 
   /**
-   * The newest fills, back to those that were told, newest last. What is left of a market after a reversal, or comes in the place of what it took
-   * away, is not what was told: the block of the newest one says so, since what a block holds, and all before it, never changes.
+   * The newest fills, back to those that were sent, newest last. After a reversal the fills sent before may no longer exist. That is seen
+   * by the block of the newest fill that was sent: a block's content, and all before it, never changes.
    */
   async function readNews({ market, queues, last }: FillTopic): Promise<{ rows: FillJson[]; isNext: boolean }> {
     const pages = [await facts.fills(market, NEXT_FILLS)];
@@ -178,7 +178,7 @@ export function createPlatformFeed(
 const isFills = (subscription: PlatformSubscription): subscription is PlatformSubscription & { type: 'fills' } =>
   subscription.type === 'fills';
 
-/** What a state says, and what names it: equal names say the same but for the times that pass. */
+/** A state's content and its key: states with equal keys differ only in times. */
 function stateOf(subscription: PlatformSubscription, status: StatusBody): { data: object | null; name: string } {
   if (subscription.type !== 'status') {
     const row = status.curves.find(({ pair }) => pair === subscription.pair) ?? null;

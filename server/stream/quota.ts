@@ -1,10 +1,10 @@
-/** How many of something each address has at a time. */
+/** Counts how many of something each address has at a time. */
 import { networkOf } from '../rate-limit.js';
 
 export interface Quota {
   /** Counts one more for an IP address, of IPv6 for its network of 64 bits; false, and nothing is counted, when it has all that it may have. */
   take(address: string): boolean;
-  /** Gives one back that was taken. */
+  /** Returns one that was taken. */
   give(address: string): void;
 }
 

@@ -1,4 +1,4 @@
-/** The shapes of messages on /ws. Those of clients validate what comes; those of the server hold, in tests, for every frame that it sends. */
+/** Schemas of messages on /ws. Client messages are validated by them; tests check every server frame against them. */
 import { z } from 'zod';
 import { INTERVALS } from '../../core/market-data/intervals.js';
 import { fillSchema as chainFillSchema } from '../read/fills.js';
@@ -20,6 +20,7 @@ import {
   time,
   tradeSchema,
 } from '../orders/info/schemas.js';
+import { orderSchema as swapOrderSchema } from '../swap/endpoints.js';
 
 const userSchema = z
   .string()
@@ -28,7 +29,7 @@ const userSchema = z
 const pairName = z.string().max(64).meta({ description: 'as GET /v0/pairs names it, such as WETH-USDC' });
 const coinSchema = z.string().max(64).meta({ description: 'name of the coin in spotMeta, such as @0' });
 
-/** One frame serves everybody who gets tickers in this way, so it names nobody. */
+/** One frame is sent to all subscribers, so it has no user. */
 const NOBODY = `0x${'0'.repeat(40)}` as const;
 
 const plainSubscriptionSchema = z.discriminatedUnion('type', [
@@ -56,7 +57,7 @@ const plainSubscriptionSchema = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('userEvents'), user: userSchema }),
   z.looseObject({ type: z.literal('userHistoricalOrders'), user: userSchema }),
   z.looseObject({ type: z.literal('userNonFundingLedgerUpdates'), user: userSchema }),
-  z.looseObject({ type: z.literal('spotState'), user: userSchema }),
+  z.looseObject({ type: z.enum(['spotState', 'swapOrders']), user: userSchema }),
   z.looseObject({
     type: z.literal('openOrders'),
     user: userSchema,
@@ -85,6 +86,11 @@ const widenedBookSchema = z.looseObject({
 
 /** What may be subscribed to. Fields that are not known are ignored, and echoed in the acknowledgement. */
 export const subscriptionSchema = z.union([plainSubscriptionSchema, widenedBookSchema]).meta({ id: 'Subscription' });
+
+/** Types of subscriptions. */
+export const SUBSCRIPTION_TYPES: readonly string[] = plainSubscriptionSchema.options.flatMap(({ shape: { type } }) =>
+  'options' in type ? type.options : [type.value],
+);
 
 /** Names the answer to a post. */
 export const postIdSchema = z.int().nonnegative();
@@ -172,6 +178,7 @@ export const serverFrames = {
     z.strictObject({ dex: z.literal(''), user: address, orders: z.array(frontendOrderSchema) }),
   ),
   spotState: frame('spotState', z.strictObject({ user: address, spotState: spotStateSchema })),
+  swapOrders: frame('swapOrders', z.strictObject({ user: address, orders: z.array(swapOrderSchema) })),
   l2Book: frame('l2Book', bookSchema),
   fills: frame(
     'fills',

@@ -16,13 +16,13 @@ export interface EventFrame {
 }
 
 /**
- * Frames of one connection, in their order. While the socket is full they wait here; a connection that lets too much wait, or waits
- * too long, is closed, because a client can't know what it missed otherwise.
+ * Frames of one connection, in their order. While the socket is full they wait here. A connection with too many waiting bytes, or with too
+ * old ones, is closed; dropping frames would leave the client without knowing what it missed.
  */
 export interface SendQueue {
   /** A frame for this connection alone. */
   reply(frame: Buffer): void;
-  /** A frame that may not be left out. */
+  /** A frame that must not be dropped. */
   event(event: EventFrame): void;
   /** A state whose newest frame is enough: a later one replaces one of the same key that still waits. */
   latest(key: string, frame: Buffer): void;
@@ -31,7 +31,7 @@ export interface SendQueue {
   check(lastSeq: number): void;
 }
 
-/** A connection as the feed of a user's updates sees it. */
+/** A connection, as feeds see it. */
 export interface UpdateListener {
   queue: SendQueue;
   /** Ends the connection, because updates of it were lost. */
@@ -48,8 +48,8 @@ type Limits = Pick<StreamLimits, 'highWaterBytes' | 'maxQueueBytes' | 'retainedE
 const AS_TEXT = { binary: false } as const;
 
 /**
- * A class, unlike most things here: an event goes to a thousand connections in a row, each of which is cold in the processor's cache,
- * and every closure on the way to the socket would be another object to fetch.
+ * A class instead of a factory with closures: an event goes to a thousand connections in a row, none of which is in the processor's cache,
+ * and each closure would be another object to load.
  */
 class SocketSendQueue implements SendQueue {
   private closed = false;
@@ -100,7 +100,7 @@ class SocketSendQueue implements SendQueue {
     else if (event !== null) this.check(event.seq);
   }
 
-  /** Hands a frame to the socket; a frame that fills it asks to be told when it is gone. */
+  /** Passes a frame to the socket; for a frame that fills the socket, a callback continues once it is sent. */
   private send(frame: Buffer): void {
     const { socket } = this;
     if (socket.bufferedAmount + frame.length < this.limits.highWaterBytes) return socket.send(frame, AS_TEXT);

@@ -6,7 +6,7 @@ import { clientAddress } from '../rate-limit.js';
 import type { Gateway } from '../orders/engine.js';
 import type { InfoDeps } from '../orders/info/types.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { createAccountFeed } from './account-feed.js';
+import { createAccountFeed, type SwapOrdersSource } from './account-feed.js';
 import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
 import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
@@ -22,8 +22,10 @@ interface StreamDeps {
   server: EventEmitter;
   gateway: Gateway;
   info: InfoDeps;
-  /** What is pushed to everybody. */
+  /** Public facts that are pushed. */
   platform: PlatformFacts;
+  /** Null where the swap API is not served. */
+  swapOrders: SwapOrdersSource | null;
   sessions: Sessions;
   logger: GatewayLogger;
   /** Unix milliseconds. */
@@ -35,12 +37,12 @@ interface StreamDeps {
 
 export interface Stream {
   connections(): number;
-  /** Tells every client that the server goes away, and cuts off those that don't answer. */
+  /** Closes every connection with code 1001, and cuts off clients that don't answer. */
   close(): Promise<void>;
 }
 
 const PATH = '/ws';
-/** How long a closing connection may take to say goodbye, unless it is one that was too slow before. */
+/** How long a closing handshake may take, unless the connection is closed for slowness (`farewellMs`). */
 const CLOSE_GRACE_MS = 1_000;
 const SWEEP_MS = 1_000;
 
@@ -50,7 +52,7 @@ interface Client {
   heardMs: number;
 }
 
-/** Serves WebSocket connections on /ws of the HTTP server. Nothing is sent before the client asks for something. */
+/** Serves WebSocket connections on /ws of the HTTP server. Nothing is sent before a client's first message. */
 export function serveStream(deps: StreamDeps): Stream {
   const { server, gateway, clock, logger } = deps;
   const limits: StreamLimits = { ...STREAM_LIMITS, ...deps.limits };
@@ -65,7 +67,7 @@ export function serveStream(deps: StreamDeps): Stream {
   const updates = createUpdateFeed({ gateway, db: deps.info.db, clock, logger });
   const platform = createPlatformFeed(deps.platform, limits, clock, logger);
   const market = createMarketFeed({ ...deps.info, limits, logger, nextSeq: updates.nextSeq });
-  const accounts = createAccountFeed({ ...deps.info, limits, logger });
+  const accounts = createAccountFeed({ ...deps.info, limits, logger, swapOrders: deps.swapOrders });
   const accountQuota = createQuota(limits.maxAccountSubscriptions);
   const feeds = { books, market, accounts, updates, platform };
   const clients = new Set<Client>();
@@ -90,7 +92,7 @@ export function serveStream(deps: StreamDeps): Stream {
 
   function accept(socket: WebSocket, address: string): void {
     let ended = false;
-    /** Nothing more is done for the client, because it would not learn of it; what the socket holds and the code are left to read. */
+    /** Stops serving the client, because it could not get the answers; it can still read the socket's buffer and the close code. */
     const end = ({ code, reason }: CloseReason): void => {
       if (ended) return;
       ended = true;
@@ -124,7 +126,7 @@ export function serveStream(deps: StreamDeps): Stream {
         end(CLOSE.internal);
       }
     });
-    // The library has closed the connection with the protocol's own code; there is nobody left to tell.
+    // The library has already closed the connection with the protocol's own code; nothing is left to do.
     socket.on('error', () => undefined);
     socket.on('close', () => {
       clients.delete(client);

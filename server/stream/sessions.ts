@@ -1,15 +1,15 @@
 import type { Address } from '../../core/types.js';
 
 /**
- * Which makers have a feed session: a WebSocket connection over which an action of that maker was accepted, until it closes.
- * Connections are named by any value that is unique among open ones.
+ * Which makers have a feed session: a WebSocket connection over which an action of that maker was accepted, until it closes. A connection
+ * is identified by any value that is unique among open ones.
  */
 export interface Sessions {
   /** An action of the maker was accepted over the connection. */
   accepted(connection: unknown, maker: Address): void;
   closed(connection: unknown): void;
   isOpen(maker: Address): boolean;
-  /** A number that differs after every change of what is open. */
+  /** A number that differs after every change of open sessions. */
   version(): number;
 }
 

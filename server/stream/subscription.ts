@@ -84,6 +84,7 @@ export function readSubscription(value: unknown, markets: readonly Market[]): Su
       return { kind: 'state', source: { type, market, interval }, key: `${type}:${market}:${interval}` };
     }
     case 'openOrders':
+    case 'swapOrders':
     case 'spotState': {
       const user = asAddress(request.user, 'user');
       return { kind: 'account', source: { type: request.type, user }, key: `${request.type}:${user}` };

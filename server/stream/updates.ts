@@ -13,13 +13,13 @@ import type { Subscription } from './subscription.js';
 
 /** Order updates and fills by user, in the order in which they became durable, each event serialised once. */
 export interface UpdateFeed {
-  /** Every later update. Of fills the latest ones are sent first, then every later one, none twice and none left out. */
+  /** Sends every later update. For fills it first sends the latest ones; then each later one exactly once. */
   subscribe(subscription: UserSubscription, listener: UpdateListener): void;
   unsubscribe(subscription: UserSubscription, listener: UpdateListener): void;
   onEvent(event: GatewayEvent): void;
   /** Number of the newest event. */
   lastSeq(): number;
-  /** The number of another event, which some other feed tells. */
+  /** Takes the next number, for an event of another feed. */
   nextSeq(): number;
 }
 
@@ -30,10 +30,10 @@ interface UpdateDeps {
   logger: GatewayLogger;
 }
 
-/** What a user is told of. */
+/** A subscription to one user's updates. */
 type UserSubscription = Extract<Subscription, { kind: 'user' }>;
 
-/** What a subscription to fills has been sent: all up to a generation; null while the snapshot is being read. */
+/** Newest generation that a subscription to fills was sent; null while the snapshot is being read. */
 interface FillCursor {
   subscription: UserSubscription;
   listener: UpdateListener;
@@ -63,7 +63,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
 
   const eventOf = (frame: Buffer): EventFrame => ({ frame, seq: (seq += 1), timeMs: clock() });
 
-  /** Jobs run one after the other, so that updates keep the order of what they tell; a job that needn't wait runs at once. */
+  /** Jobs run one after the other, so that updates keep the order of events; without a running job a job runs at once. */
   function enqueue(job: () => void | Promise<void>): void {
     jobs.push(job);
     if (!working) void work();
@@ -105,7 +105,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     }
   }
 
-  /** What changes while the orders are read is told after them, and may be in them already: an order's newest status counts. */
+  /** Changes during the read are sent after it, and may be in it already; the newest status of an order counts. */
   async function sendHistory(user: Address, cursor: HistoryCursor): Promise<void> {
     try {
       const orderHistory = await orderHistoryOf(user, { gateway, db });
@@ -229,7 +229,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
         case 'userFundings':
           return listener.queue.reply(channelFrame(type, { isSnapshot: true, user, fundings: [] }));
         case 'notification':
-          // There is nothing to tell.
+          // Nothing to send.
           return;
         case 'userFills':
         case 'userEvents':

@@ -1,4 +1,4 @@
-/** Approvals by signature: what a quote says of them, and what a submission brings. */
+/** Approvals by signature: what a quote returns about them, and what a submission includes. */
 import { permitTypedData, type PermitStyle, type PermitTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
@@ -8,24 +8,24 @@ import { permitIn } from '../../liquidity/planner.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 
-/** What the chain says of an owner's approval of a sell token. */
+/** State of an owner's approval of a sell token on the chain. */
 export interface ApprovalState {
   support: PermitSupport | null;
   allowanceUnits: bigint;
   nonce: bigint;
-  /** What pending orders of the owner's take of the same token at most. */
+  /** The most that the owner's pending orders take of the same token. */
   promisedUnits: bigint;
 }
 
-/** What a quote says of it. */
+/** The approval part of a quote's answer. */
 interface ApprovalAnswer {
   required: boolean;
   type: PermitStyle | 'none';
-  /** To be signed beside the order's; null where nothing is required, or nothing can be signed. */
+  /** Typed data to sign in addition to the order's; null when no approval is required, or the token has no permit. */
   typedData: PermitTypedData | null;
 }
 
-/** Nobody can sign for an owner with code, so that the token's support does not count for one. */
+/** An owner with code has no key to sign a permit with, so the token's support does not count for it. */
 export async function approvalState(
   { db, nowMs }: Pick<SwapDeps, 'db' | 'nowMs'>,
   permits: Permits,
@@ -39,11 +39,11 @@ export async function approvalState(
   return { support, ...state, promisedUnits: pending.reduce((sum, { sellUnits }) => sum + sellUnits, 0n) };
 }
 
-/** Whether Permit2 may take less than `units` beside what pending orders take, as a submission asks. */
+/** Whether Permit2's allowance is below `units` plus what pending orders take, as a submission checks it. */
 const isShort = ({ allowanceUnits, promisedUnits }: ApprovalState, units: bigint): boolean =>
   allowanceUnits < units + promisedUnits;
 
-/** Whether an order that takes up to `units` is to bring its approval. */
+/** Whether an order that takes up to `units` must include an approval by signature. */
 export const bringsPermit = (state: ApprovalState, units: bigint): boolean =>
   state.support !== null && isShort(state, units);
 
@@ -64,7 +64,7 @@ export function approvalAnswer(deps: SwapDeps, quote: SwapQuote, state: Approval
   return { required: isShort(state, quote.sellUnits), type: support?.style ?? 'none', typedData };
 }
 
-/** The call of the sell token that a submission's signature makes good. Throws 400 for one that the quote did not ask for. */
+/** The permit call of the sell token with the submission's signature. Throws 400 for one that the quote did not ask for. */
 export function broughtPermit(deps: SwapDeps, quote: SwapQuote, signature: Hex): Hex {
   const asked = permitIn(quote.route);
   if (asked === null) throw badRequest('approvalSignature: the quote asks for none');

@@ -14,8 +14,8 @@ import { signatureSchema } from './submit.js';
 export const cancellationSchema = z.object({ signature: signatureSchema });
 
 /**
- * DELETE /api/v1/orders/{orderId}: takes an order back by its owner's signature, for nothing, unless a transaction was sent for it. Says the same to
- * a repeated request.
+ * DELETE /api/v1/orders/{orderId}: cancels an order by its owner's signature, free of charge, unless a transaction was sent for it. A
+ * repeated request gets the same answer.
  */
 export function cancelHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {

@@ -2,7 +2,7 @@ import type { RouterMiddleware } from '@koa/router';
 import { RpcResponseError, RpcUnavailableError } from '../../core/rpc-errors.js';
 import { ApiError } from '../errors.js';
 
-/** Nodes that don't answer, or only with errors, are no fault of the request and none of ours: 503 `CHAIN_UNAVAILABLE`, with nothing stored. */
+/** When nodes do not answer, or only with errors, the answer is 503 `CHAIN_UNAVAILABLE`, with nothing stored. */
 export const chainFaults: RouterMiddleware = async (_ctx, next) => {
   try {
     await next();

@@ -1,11 +1,11 @@
-/** What the code of owners takes to check a signature, for fees. */
+/** Gas that owners' code takes to check a signature, for fees. */
 import type { Address, Hex } from '../../core/types.js';
 import { codeAt } from '../../liquidity/eth.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
 
-/** How long what was measured of an owner is taken for granted: about a block. An order that takes more than it paid for is not sent. */
+/** How long a measurement of an owner is reused: about a block. An order that takes more gas than it paid for is not sent. */
 const KEEP_MS = 2_000;
 /** Most owners that are remembered. */
 const MAX_OWNERS = 10_000;
@@ -17,8 +17,8 @@ export interface Check {
 }
 
 /**
- * Gas of an owner's check; throws 400 for one that takes more than an order may. However many quotes are asked for an owner, its code runs once
- * in a while, so that the dearest code costs little more than one that is asked once.
+ * Gas of an owner's check; throws 400 for one that takes more than an order may. An owner's code runs at most once per KEEP_MS, however
+ * many quotes are requested, which bounds the cost of expensive code.
  */
 export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<Check> {
   const { eth, permit2, maxGas = DEFAULT_CHECK_GAS, nowMs } = deps;
@@ -30,7 +30,7 @@ export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<Chec
     if (kept.size >= MAX_OWNERS) kept = new Map();
     const gas = signatureGas(eth, { owner, code }, { maxGas, permit2 });
     kept.set(owner, { code, atMs: nowMs(), gas });
-    // A failure says nothing of the owner.
+    // A failure is not cached.
     gas.catch(() => kept.delete(owner));
     return gas;
   }

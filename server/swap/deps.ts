@@ -28,9 +28,9 @@ export interface SwapDeps {
   wrappedNative: Address;
   /** Listed markets, by their index; may grow. */
   markets(): readonly Market[];
-  /** Where transactions are looked at; left out where there is no place. */
+  /** Block explorer; absent when there is none. */
   explorerUrl?: string | null;
-  /** What may be quoted; may grow. */
+  /** Tokens that may be quoted; may grow. */
   readonly tokens: readonly SwapToken[];
   marketData: MarketData;
   gasModel: GasModel;
@@ -40,12 +40,14 @@ export interface SwapDeps {
   gasVolatilityBps?: number;
   /** Most gas that checking an owner's signature may take. Default: a million. */
   maxGas?: bigint;
-  /** What executors risk for an owner: see ExecutorDeps, which has to be given the same. */
+  /** Limits of the risk for an owner: must equal those of ExecutorDeps. */
   maxReverts: number;
   newAccountGas: bigint;
   newContractGas: bigint;
   newPermitGas: bigint;
-  /** How much worse our own route may be and still be preferred by `preferService`. */
+  /** Most gas that transactions for all accounts without a fill or swap may burn in an hour. Default: 12,000,000. */
+  newcomersGasPerHour?: bigint;
+  /** By how much our own route may be worse and still be chosen by `preferService`. */
   toleranceBps: number;
   /** How long an order for a quote is accepted, and how long it may be executed. */
   quoteTtlSec: number;
@@ -57,6 +59,6 @@ export interface SwapDeps {
   nowMs(): number;
   /** Time of the chain's newest block as far as the ledger knows, 0 before the first. */
   headMs(): number;
-  /** Called after an order is durable, so that the executor need not wait for its next look. */
+  /** Called after an order is durable, so that the executor need not wait for its next poll. */
   onOrder(order: SwapOrder): void;
 }

@@ -65,7 +65,25 @@ const permitTypedDataSchema = z
   .meta({ id: 'PermitTypedData', description: 'signed exactly as it is' });
 
 const routeSchema = z
-  .array(z.strictObject({ source: z.string(), sellAmount: amount, buyAmount: amount }))
+  .array(
+    z.strictObject({
+      source: z.string(),
+      sellAmount: amount,
+      buyAmount: amount,
+      legs: z
+        .array(
+          z.strictObject({
+            source: z.string(),
+            sellToken: address,
+            buyToken: address,
+            sellAmount: amount,
+            buyAmount: amount,
+          }),
+        )
+        .optional()
+        .describe('of a part by way of other tokens: each place, and what it trades for what'),
+    }),
+  )
   .meta({ description: 'as quoted; `own` is our curve' });
 const impactSchema = z.int().nullable().meta({ description: 'against the mid price, the fee not counted' });
 
@@ -126,7 +144,7 @@ const submissionAnswerSchema = z
   .strictObject({ orderId: z.string(), quoteId: z.string(), status })
   .meta({ id: 'SwapSubmission' });
 
-const orderSchema = z
+export const orderSchema = z
   .strictObject({
     orderId: z.string(),
     quoteId: z.string(),
@@ -202,7 +220,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     body: quoteRequestSchema,
     answer: quoteSchema,
     refusals: {
-      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT or TOO_MANY_REVERTS: no order of this owner would be sent by any route that there is',
+      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT or TOO_MANY_REVERTS: no order of this owner would be sent by any route that there is, or new accounts have burnt what they may in an hour, until the time in the message',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
       503: `NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; ${SILENT}`,
@@ -305,7 +323,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   },
 ];
 
-/** The swap API: tokens, quotes, signed orders and how they fare. `deploymentId` tells our Permit2 nonces from others. */
+/** The swap API: tokens, quotes, signed orders and their status. `deploymentId` separates our Permit2 nonces from other uses. */
 export function swapRoutes(deps: SwapDeps, deploymentId: string): Router {
   const domain = { chainId: deps.chainId, permit2: deps.permit2, spender: deps.settler };
   const store = createQuoteStore(deps.db, domain, deploymentId);

@@ -12,15 +12,15 @@ const ERC20 = new Interface([
 ]);
 const PERMIT2 = new Interface(['function nonceBitmap(address, uint256) view returns (uint256)']);
 
-/** What the chain says of the owner of an order, at the newest block. */
+/** State of an order's owner on the chain, at the newest block. */
 export interface OwnerState {
   owner: Address;
   /** `0x` for an account without code. */
   code: Hex;
   balanceUnits: bigint;
-  /** What Permit2 may take. */
+  /** Permit2's allowance. */
   allowanceUnits: bigint;
-  /** Whether Permit2 knows a nonce as used, as far as its word was read. */
+  /** Whether a nonce is used at Permit2; false for words that were not read. */
   isNonceUsed(nonce: bigint): boolean;
 }
 
@@ -29,7 +29,7 @@ const MAX_PENDING_SALES = 100;
 /** Nonces of pending orders follow one another, so that a few words of Permit2 hold them; those of further words count as unused. */
 const MAX_WORDS = 8;
 
-/** Reads it in one round trip. `others` are the owner's pending orders, whose nonces are looked at, too. */
+/** Reads it in one round trip. `others` are the owner's pending orders, whose nonces are read, too. */
 export async function readOwner(
   { eth, permit2 }: SwapDeps,
   { owner, sellToken, nonce }: SwapQuote,
@@ -64,8 +64,9 @@ export async function readOwner(
 }
 
 /**
- * Throws 400, saying what is missing, unless the owner has and allows what the order and all `others` of the owner that sell the same token and
- * may still be executed take together, and Permit2 still knows the nonce as unused. `isAllowanceOpen` leaves the allowance out, which is looked at later.
+ * Throws 400, naming what is missing, unless balance and allowance cover what the order and all `others` take together (pending orders of
+ * the owner that sell the same token and may still be executed), and the nonce is unused at Permit2. With `isAllowanceOpen` the allowance
+ * is not checked, because that happens later.
  */
 export function checkFunds(
   { permit2 }: SwapDeps,

@@ -1,5 +1,6 @@
-/** What answers say of a route: its parts, and how far it moves the market. */
+/** A route's parts and price impact, for answers. */
 import { toSafeInt } from '../../core/amounts.js';
+import { hopsOf } from '../../core/swap/paths.js';
 import { squareRoot } from '../../core/swap/pool-math.js';
 import { BPS, type RoutePlan } from '../../core/swap/pricing.js';
 import type { Source } from '../../core/swap/source.js';
@@ -8,17 +9,35 @@ import type { Address } from '../../core/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import type { SwapDeps } from './deps.js';
 
-/** The mid price is that of this part of the amount. */
+/** The mid price is taken for one part in so many of the amount. */
 const PROBE_PART = 1_000n;
 const RATE_BITS = 96n;
 
-/** A route's parts by their sources, in base units. */
-export const routeAnswer = (parts: readonly Part[]) =>
-  parts.map(({ id, inUnits, outUnits }) => ({
-    source: id,
-    sellAmount: inUnits.toString(),
-    buyAmount: outUnits.toString(),
+/** What is traded for what. */
+interface Pair {
+  sellToken: Address;
+  buyToken: Address;
+}
+
+/** A route's parts by source, in base units, with the legs of paths. */
+export const routeAnswer = (parts: readonly Part[], pair: Pair) =>
+  parts.map((part) => ({
+    source: part.id,
+    sellAmount: part.inUnits.toString(),
+    buyAmount: part.outUnits.toString(),
+    ...(part.via === undefined ? {} : { legs: legsAnswer(part, part.via, pair) }),
   }));
+
+function legsAnswer({ id, inUnits, outUnits }: Part, via: readonly bigint[], { sellToken, buyToken }: Pair) {
+  const amounts = [inUnits, ...via, outUnits];
+  return hopsOf(id, sellToken, buyToken).map((hop, i) => ({
+    source: hop.id,
+    sellToken: hop.sellToken,
+    buyToken: hop.buyToken,
+    sellAmount: amounts[i]!.toString(),
+    buyAmount: amounts[i + 1]!.toString(),
+  }));
+}
 
 /**
  * How much less than at the mid price the route brings, the fee not counted, in whole basis points rounded to the nearest. The mid is the geometric
@@ -26,16 +45,21 @@ export const routeAnswer = (parts: readonly Part[]) =>
  */
 export async function impactBps(
   { marketData }: Pick<SwapDeps, 'marketData'>,
-  { sellToken, buyToken }: { sellToken: Address; buyToken: Address },
+  { sellToken, buyToken }: Pair,
   { inUnits, outUnits, feeUnits }: RoutePlan,
   head: Head,
   atSec: number,
 ): Promise<number | null> {
   const traded = inUnits - feeUnits;
-  const there = bestRate(await marketData.sources(sellToken, buyToken, head, atSec), traded / PROBE_PART);
-  const back = bestRate(await marketData.sources(buyToken, sellToken, head, atSec), outUnits / PROBE_PART);
+  const rateOf = async (pair: Pair, units: bigint): Promise<bigint> => {
+    const question = { kind: 'sell' as const, ...pair, amountUnits: units };
+    const direct = await marketData.sources(pair.sellToken, pair.buyToken, head, atSec);
+    return bestRate([...direct, ...(await marketData.paths(question, head, atSec))], units);
+  };
+  const there = await rateOf({ sellToken, buyToken }, traded / PROBE_PART);
+  const back = await rateOf({ sellToken: buyToken, buyToken: sellToken }, outUnits / PROBE_PART);
   if (there === 0n || back === 0n) return null;
-  // Out per in: what selling brings, and what is paid to buy it back.
+  // Out per in: geometric mean of the selling rate and of the rate to buy it back.
   const mid = squareRoot((there << (2n * RATE_BITS)) / back);
   const route = (outUnits << RATE_BITS) / traded;
   const scaled = ((mid - route) * BPS * 2n) / mid;

@@ -28,31 +28,34 @@ import { routeAnswer } from './impact.js';
 /** Printable characters without a space. */
 export const ORDER_ID = /^[\x21-\x7e]{1,64}$/;
 
+/** What the answer about an order is made from. */
+type OrderDeps = Pick<SwapDeps, 'db' | 'markets' | 'explorerUrl'>;
+
 type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
 
 interface SwapOrderState {
   quote: SwapQuote;
   settled: SettledOrderRow | null;
   outcome: Pick<SwapOutcome, 'status' | 'code' | 'message'> | null;
-  /** It was filled in a block that the chain has taken back, and nobody has reconciled the ledger yet. */
+  /** It was filled in a block that the chain no longer has, and the operator has not reconciled the ledger yet. */
   isLost: boolean;
   status: OrderStatus;
 }
 
-/** Filled by the settler's event in a durable generation, whatever else is stored; else as the executor ended it; else pending. */
+/** Filled if a durable generation has the settler's event, whatever else is stored; else as the executor ended it; else pending. */
 async function stateOf(q: Queryable, order: SwapOrder): Promise<SwapOrderState> {
   const quote = await readQuote(q, order.quoteId);
   if (quote === null) throw new RangeError(`order ${order.id} has lost its quote ${order.quoteId}`);
   const booked = await readSettledOrder(q, { owner: order.owner, nonce: quote.nonce });
   const lostFrom = booked === null ? null : await readLostFrom(q);
-  // The chain no longer has the block of the fill: until somebody reconciles, nobody knows whether it will be filled there.
+  // If the chain no longer has the block of the fill, the state is open until the operator reconciles.
   const settled = booked === null || (lostFrom !== null && booked.blockNumber >= lostFrom) ? null : booked;
   const outcome = settled === null ? await endOf(q, order.id) : null;
   const status = settled === null ? (outcome?.status ?? 'pending') : 'filled';
   return { quote, settled, outcome, isLost: booked !== null && settled === null, status };
 }
 
-/** How it ended unfilled: taken back by its owner, or as the executor says. */
+/** How it ended unfilled: cancelled by its owner, or ended by the executor. */
 async function endOf(q: Queryable, orderId: string): Promise<Pick<SwapOutcome, 'status' | 'code' | 'message'> | null> {
   return (await isCancelled(q, orderId)) ? CANCELLED : readOutcome(q, orderId);
 }
@@ -77,7 +80,7 @@ export async function orderStatus(db: Db, order: SwapOrder): Promise<OrderStatus
 export function orderHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
     const id = ctx.params['orderId'] ?? '';
-    // Ids are made here; what none can be is not asked for, since PostgreSQL refuses some texts altogether.
+    // An impossible id is refused before any query, because PostgreSQL rejects some texts with an error.
     if (!ORDER_ID.test(id)) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
     ctx.body = await readTx(deps.db, async (tx) => {
       const order = await readOrder(tx, id);
@@ -110,7 +113,7 @@ const listQuerySchema = z.object({
     .optional(),
 });
 
-/** GET /api/v1/orders?owner=: an owner's orders, newest first. Whoever asks sees them, as fills on the chain. */
+/** GET /api/v1/orders?owner=: an owner's orders, newest first. They are public, like fills on the chain. */
 export function ordersHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
     const { owner, limit, cursor = null } = parseAs(listQuerySchema, ctx.query);
@@ -126,7 +129,16 @@ export function ordersHandler(deps: SwapDeps): RouterMiddleware {
   };
 }
 
-async function answerOf(deps: SwapDeps, q: Queryable, order: SwapOrder) {
+/** An owner's newest orders, as `GET /api/v1/orders` begins with them. */
+export async function newestOrders(deps: OrderDeps, owner: Address): Promise<object[]> {
+  return readTx(deps.db, async (tx) => {
+    const answers: object[] = [];
+    for (const order of await readOrdersOf(tx, owner, null, LIST_LIMIT)) answers.push(await answerOf(deps, tx, order));
+    return answers;
+  });
+}
+
+async function answerOf(deps: OrderDeps, q: Queryable, order: SwapOrder) {
   const { quote, settled, outcome, isLost, status } = await stateOf(q, order);
   const attempts = await readAttempts(q, order.id);
   return {
@@ -142,7 +154,7 @@ async function answerOf(deps: SwapDeps, q: Queryable, order: SwapOrder) {
     executedBuyAmount: (settled?.amountOutUnits ?? 0n).toString(),
     txHash: settled?.txHash ?? null,
     explorerUrl: settled === null ? null : explorerLink(deps, settled.txHash),
-    route: routeAnswer(decodeRoute(quote.route)),
+    route: routeAnswer(decodeRoute(quote.route), quote),
     priceImpactBps: impactIn(quote.route),
     makers: settled === null ? [] : await makersOf(deps, q, settled),
     reason: status === 'filled' ? null : isLost && outcome === null ? FILL_LOST : reasonOf(outcome, attempts),
@@ -150,11 +162,11 @@ async function answerOf(deps: SwapDeps, q: Queryable, order: SwapOrder) {
   };
 }
 
-const explorerLink = ({ explorerUrl = null }: SwapDeps, txHash: string): string | null =>
+const explorerLink = ({ explorerUrl = null }: OrderDeps, txHash: string): string | null =>
   explorerUrl === null ? null : `${explorerUrl.replace(/\/+$/, '')}/tx/${txHash}`;
 
 /** The part of an order that our curve filled, by its makers; nothing for one that went to pools alone. */
-async function makersOf({ markets }: SwapDeps, q: Queryable, settled: SettledOrderRow) {
+async function makersOf({ markets }: OrderDeps, q: Queryable, settled: SettledOrderRow) {
   const fills = await readFillsOfOrder(q, settled);
   return fills.map(({ market, fillSeq, makers }) => {
     const pair = markets()[market]?.pair ?? '';

@@ -7,15 +7,15 @@ import { impactBps, routeAnswer } from './impact.js';
 import { checkTokens, parseRequest, planRequest, refuseWhileUnable, type QuoteRequest } from './quote.js';
 import { newcomer } from './standing.js';
 
-/** How long an answer may be kept: a price is of one block. */
+/** How long an answer may be cached: a price is valid for one block. */
 const KEEP_SEC = 1;
-/** Nobody signs for a price, and a fee for the check of a signature is not in it. */
+/** Owner of price requests: no signature is made, and the fee includes no gas for checking one. */
 const NOBODY = '0x0000000000000000000000000000000000000001';
 
 /**
- * GET /api/v1/price: what a quote would say at the newest block, for whoever has no wallet yet. Nothing is stored, no nonce is given out, and answers
- * may be kept for a block. It is the price of an account that has not traded here: one that has may be quoted a better route over several venues, and
- * an account with code a higher fee.
+ * GET /api/v1/price: the price of a quote at the newest block, for clients without a wallet. Nothing is stored, no nonce is used, and
+ * answers may be cached for a block. It is the price for an account that has not traded here: one that has may be quoted a better route
+ * over several venues, and an account with code a higher fee.
  */
 export function priceHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
@@ -40,7 +40,7 @@ export function priceHandler(deps: SwapDeps): RouterMiddleware {
   };
 }
 
-/** Text that is no whole number stays as it is, for the schema to refuse. */
+/** Text that is no whole number stays text, so that the schema refuses it. */
 const wholeNumber = (text: string | string[]): unknown =>
   typeof text === 'string' && /^\d{1,9}$/.test(text) ? toSafeInt(BigInt(text)) : text;
 
@@ -57,6 +57,6 @@ function answerOf(request: QuoteRequest, plan: RoutePlan, head: Head, priceImpac
     minBuyAmount: (isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits).toString(),
     feeAmount: plan.feeUnits.toString(),
     priceImpactBps,
-    route: routeAnswer(plan.parts),
+    route: routeAnswer(plan.parts, request),
   };
 }

@@ -13,8 +13,8 @@ export interface QuoteStore {
 const MAX_GROUP = 256;
 
 /**
- * Appends quotes, as many in one transaction as came in during the one before. `salt` tells this deployment's Permit2 nonces from those
- * of any other use of Permit2 by the same owner.
+ * Appends quotes; those that arrive during a transaction share the next one. `salt` separates this deployment's Permit2 nonces from other
+ * uses of Permit2 by the same owner.
  */
 export function createQuoteStore(db: Db, domain: OrderDomain, salt: string): QuoteStore {
   interface Waiting {
@@ -40,7 +40,7 @@ export function createQuoteStore(db: Db, domain: OrderDomain, salt: string): Quo
       group.forEach(({ resolve }, i) => resolve(quotes[i]!));
     } catch (error) {
       if (group.length === 1) group[0]!.reject(error);
-      // One of them may have spoilt it for the others.
+      // One quote may have made the whole group fail.
       else for (const one of group) await append([one]);
     }
   }
@@ -60,10 +60,7 @@ export function createQuoteStore(db: Db, domain: OrderDomain, salt: string): Quo
   };
 }
 
-/**
- * Where the nonces of an owner begin. Permit2 keeps 256 of them in a word, and the first in each word costs more gas, so they are given
- * out one after the other.
- */
+/** First nonce of an owner. Permit2 keeps 256 nonces in a word, and the first use of a word costs more gas, so nonces are consecutive. */
 function firstNonce(salt: string, owner: Address): bigint {
   return (BigInt(keccakText(`${salt}:${owner}`)) >> 64n) << 64n;
 }

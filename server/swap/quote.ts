@@ -9,7 +9,7 @@ import {
   type RoutePlan,
   withVolatility,
 } from '../../core/swap/pricing.js';
-import { OWN } from '../../core/swap/source.js';
+import { callsIn } from '../../core/swap/paths.js';
 import { mayTake, type Standing } from '../../core/swap/trust.js';
 import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
@@ -25,12 +25,12 @@ import { createCheckGas, type Check } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
 import type { QuoteStore } from './quote-store.js';
-import { refusedFor, standingOf, withPermit } from './standing.js';
+import { refuseWhileSpent, refusedFor, standingOf, withPermit } from './standing.js';
 import { requireToken } from './tokens.js';
 
 const MAX_SLIPPAGE_BPS = 2_000;
 const DEFAULT_SLIPPAGE_BPS = 50;
-/** What an executor said of its funds longer ago says nothing of them now. */
+/** Age beyond which an executor's report of its funds is ignored. */
 const EXECUTOR_NEWS_MS = 5 * 60_000;
 
 const addressSchema = z
@@ -94,13 +94,13 @@ export async function refuseWhileUnable(deps: SwapDeps, request: QuoteRequest): 
   await refuseUnfunded(deps);
 }
 
-/** An order for a token that can't be trusted at the moment would only wait until it expires. Throws ApiError `TOKEN_QUARANTINED`. */
+/** An order for a token in quarantine would only wait until it expires. Throws ApiError `TOKEN_QUARANTINED`. */
 function refuseQuarantined(deps: SwapDeps, { sellToken, buyToken }: QuoteRequest): void {
   const held = [sellToken, buyToken].find((token) => deps.quarantined().has(token));
   if (held !== undefined) throw new ApiError(503, 'TOKEN_QUARANTINED', `${held} is in quarantine; try again later`);
 }
 
-/** Nothing would be executed. Throws ApiError `EXECUTOR_UNFUNDED`. */
+/** Throws ApiError `EXECUTOR_UNFUNDED` when no executor can pay for transactions. */
 async function refuseUnfunded({ db, nowMs }: SwapDeps): Promise<void> {
   const executors = await readExecutors(db.knex, nowMs() - EXECUTOR_NEWS_MS);
   if (executors.length === 0 || executors.some(({ isFunded }) => isFunded)) return;
@@ -129,10 +129,7 @@ function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
   }
 }
 
-/**
- * A route with the gas in its fee that pays for the check of the owner's signature, the approval that the order is to bring, and how far it moves
- * the market.
- */
+/** A route with the gas in its fee for checking the owner's signature, the approval that the order must include, and its price impact. */
 type PricedRoute = RoutePlan & Required<RouteNotes>;
 
 async function priceRequest(
@@ -148,7 +145,7 @@ async function priceRequest(
   const standing = await standingOf(deps, request.from, isCode);
   const planWith = (isBrought: boolean): ReturnType<typeof planRequest> =>
     planRequest(deps, request, extraWith(isBrought), isBrought ? withPermit(deps, standing) : standing);
-  // What a purchase takes is known once it is priced.
+  // The input of a purchase is only known after pricing.
   let isBrought = bringsPermit(approval, request.sellAmountBeforeFee ?? 0n);
   let priced = await planWith(isBrought);
   if (!isBrought && bringsPermit(approval, mostUnits(request, priced.plan))) {
@@ -156,16 +153,18 @@ async function priceRequest(
     priced = await planWith(isBrought);
   }
   const { plan, head, atSec } = priced;
+  const ids = plan.parts.map(({ id }) => id);
+  await refuseWhileSpent(deps, standing, gasOf(deps.gasModel, ids) + extraWith(isBrought).gas);
   const permit =
     isBrought && approval.support !== null ? { style: approval.support.style, nonce: approval.nonce } : null;
   return { ...plan, checkGas, permit, impactBps: await impactBps(deps, request, plan, head, atSec) };
 }
 
-/** The most that an order takes: slippage goes to the input of a purchase. */
+/** The most that an order takes: for a purchase the input plus slippage. */
 const mostUnits = ({ kind, slippageBps }: QuoteRequest, { inUnits }: RoutePlan): bigint =>
   kind === 'sell' ? inUnits : maxSellUnits(inUnits, slippageBps);
 
-/** What an order takes beside its route: gas, and data, in calls of the usual length. */
+/** What an order takes besides its route: gas, and data counted in calls of the usual length. */
 interface Extra {
   gas: bigint;
   /** Of that, an approval that comes first. */
@@ -174,7 +173,7 @@ interface Extra {
 }
 
 /**
- * The best route at the newest block of those that executors take for an owner of that standing, with what else the order takes in its fee. Throws
+ * The best route at the newest block that executors accept for an owner of that standing, with the order's other costs in its fee. Throws
  * 400 without one.
  */
 export async function planRequest(
@@ -198,7 +197,7 @@ export async function planRequest(
     preference: routingPreference,
     toleranceBps: deps.toleranceBps,
     feeOf: (ids: readonly string[]) => {
-      const calls = ids.filter((id) => id !== OWN).length + extra.calls;
+      const calls = callsIn(ids) + extra.calls;
       return feeUnits(gasOf(deps.gasModel, ids) + extra.gas, price, deps.feeMarginBps, calls);
     },
   };
@@ -219,7 +218,7 @@ export async function planRequest(
 
 const noLiquidity = (message: string): ApiError => new ApiError(400, 'INSUFFICIENT_LIQUIDITY', message);
 
-/** Slippage goes to the output of a sell order, which must bring at least so much, and to the input of a buy order. */
+/** Slippage lowers the least output of a sell order, and raises the most input of a buy order. */
 function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): SwapQuoteDraft {
   const nowMs = deps.nowMs();
   const { kind, slippageBps } = request;
@@ -249,7 +248,7 @@ function answerOf(deps: SwapDeps, quote: SwapQuote, approval: ApprovalState) {
   return {
     id: quote.id,
     from: quote.owner,
-    route: routeAnswer(decodeRoute(quote.route)),
+    route: routeAnswer(decodeRoute(quote.route), quote),
     priceImpactBps: impactIn(quote.route),
     expiration: new Date(quote.expiresMs).toISOString(),
     quote: {

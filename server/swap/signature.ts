@@ -15,9 +15,9 @@ export function digestOf({ domain, types, message }: TypedData): Hex {
 }
 
 /**
- * The signature in the form that Permit2 takes, or null when it will not take it: an account with `code` is asked by ERC-1271, and that is so
- * for EIP-7702 accounts, too; any other must have signed itself, with 65 bytes or 64 in the compact form of EIP-2098. Some wallets end it
- * with 0 or 1 where the chain knows 27 and 28 only, so that is set right.
+ * The signature in the form that Permit2 accepts, or null when Permit2 would refuse it. An account with `code`, also by EIP-7702, is asked
+ * by ERC-1271; any other must have signed with its key, in 65 bytes or in the 64 bytes of EIP-2098. A recovery byte of 0 or 1, as some
+ * wallets send, is changed to 27 or 28.
  */
 export async function acceptedSignature(
   eth: EthReader,
@@ -29,7 +29,7 @@ export async function acceptedSignature(
   if (code === '0x') return signedByKey(owner, digest, signature);
   const data = ACCOUNT.encodeFunctionData('isValidSignature', [digest, signature]);
   try {
-    // As Permit2 will ask it, and no longer than an order may take: what an owner's code does costs whoever simulates it.
+    // Called as Permit2 will call it, with the most gas that an order may take: an owner's code uses the node's time.
     const call = { ...(permit2 === undefined ? {} : { from: permit2 }), to: owner, data, gas: toQuantity(maxGas) };
     const answer = await onOne(eth, async (one) => bytesOf(await one.call('eth_call', [call, 'latest'])));
     return answer.length >= 66 && answer.startsWith(VALID) ? signature : null;
@@ -39,7 +39,7 @@ export async function acceptedSignature(
   }
 }
 
-/** Gas of a check that can't be measured, as when the account refuses what it is asked. */
+/** Gas of a check that can't be measured, for example when the account refuses the test signature. */
 const UNMEASURED_CHECK_GAS = 30_000n;
 const INTRINSIC_GAS = 21_000n;
 
@@ -69,7 +69,7 @@ function signedByKey(owner: Address, digest: Hex, signature: Hex): Hex | null {
   const isCompact = signature.length === 130;
   if (signature.length !== 132 && !isCompact) return null;
   try {
-    // Throws for an s in the upper half, of which there would be a second signature for the same digest.
+    // Throws for an s in the upper half, which would allow a second signature of the same digest.
     const { r, s, v, serialized } = Signature.from(signature);
     const signer = recoverAddress(getBytes(digest), { r: r, s: s, v });
     if (signer !== owner) return null;

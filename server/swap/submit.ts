@@ -41,8 +41,9 @@ export const submissionSchema = z.object({
 });
 
 /**
- * POST /api/v1/orders: takes the signature of a quote. A request with a client order id that the owner used before answers with that
- * order, whatever else it says, once the signature is right: nobody else learns of the order. One quote makes one order.
+ * POST /api/v1/orders: takes the signature of a quote. A request with a client order id that the owner used before answers with that order,
+ * whatever else it contains, but only after the signature was checked, so that no other client learns of the order. One quote makes one
+ * order.
  */
 export function submitHandler(deps: SwapDeps, permits: Permits): RouterMiddleware {
   return async (ctx) => {
@@ -55,13 +56,13 @@ export function submitHandler(deps: SwapDeps, permits: Permits): RouterMiddlewar
       earlier === null
         ? await accept(deps, permits, quote, { signature, clientOrderId, approvalSignature })
         : { order: earlier, isNew: false };
-    // Nothing can have happened yet to an order that is new.
+    // A new order is pending.
     const status = isNew ? 'pending' : await orderStatus(deps.db, order);
     ctx.body = { orderId: order.id, quoteId: order.quoteId, status };
   };
 }
 
-/** Throws 400 unless the owner signed the quote: by the signature that was accepted for it before, or by one that is right now. */
+/** Throws 400 unless the owner signed the quote: the signature equals the one accepted before, or is valid now. */
 async function proveOwner(deps: SwapDeps, quote: SwapQuote, signature: Hex, known: SwapOrder): Promise<void> {
   if (known.quoteId === quote.id && known.signature === signature) return;
   const code = await codeAt(deps.eth, quote.owner);
@@ -100,7 +101,7 @@ async function accept(
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
   let owner = await readOwner(deps, quote, others);
   const hasCode = owner.code !== '0x';
-  // An owner's code is run last, and a key's signature, which costs next to nothing, is checked first.
+  // An owner's code runs last; a key's signature, which is cheap to check, is checked first.
   if (hasCode) checkFunds(deps, quote, owner, others, permit !== null);
   const taken = await accepted(deps, quote, signature, owner.code);
   if (taken === null) throw invalidSignature(quote);
@@ -123,24 +124,27 @@ async function accept(
   return { order: acceptance.order, isNew };
 }
 
-/** The owner with the allowance that a simulation of the permit leaves. Throws 400 for one that the token does not take and nobody needs. */
+/**
+ * The owner with the allowance that a simulation of the permit leaves. Throws 400 when the token refuses the permit and the allowance does
+ * not suffice without it.
+ */
 async function withPermit(permits: Permits, quote: SwapQuote, owner: OwnerState, permit: Hex): Promise<OwnerState> {
   const { sellToken, sellUnits } = quote;
   const allowanceUnits = (await permits.allowanceAfter(sellToken, owner.owner, permit)) ?? owner.allowanceUnits;
-  // Whoever submitted it before has done what it is for.
+  // The permit may have been submitted by another party already; then the allowance is there.
   if (allowanceUnits < sellUnits && allowanceUnits <= owner.allowanceUnits) {
     throw badRequest(`approvalSignature: ${sellToken} does not take it; sign approval.typedData of this quote`);
   }
   return { ...owner, allowanceUnits };
 }
 
-/** The order itself when it is the same client's retry, which a concurrent request got ahead of; else a refusal. */
+/** The order itself when this is a retry that a concurrent request overtook; else a refusal. */
 function usedQuote(order: SwapOrder, clientOrderId: string | null): SwapOrder {
   if (clientOrderId !== null && order.clientOrderId === clientOrderId) return order;
   throw badRequest(`The quote was used already, by order ${order.id}; get a fresh quote`);
 }
 
-/** By the later one of two clocks, ours and the chain's: one that is behind must not accept what has expired long ago. */
+/** Uses the later of our clock and the chain's, so that a slow clock does not accept expired quotes. */
 function checkFresh({ nowMs, headMs }: SwapDeps, quote: SwapQuote): void {
   if (Math.max(nowMs(), headMs()) < quote.expiresMs) return;
   throw badRequest(`The quote expired at ${new Date(quote.expiresMs).toISOString()}; get a fresh quote and sign it`);

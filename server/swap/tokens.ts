@@ -26,8 +26,8 @@ export const tokenListSchema = z.object({
 });
 
 /**
- * GET /api/v1/tokens?chainId=: the tokens that may be quoted, of this chain only: token lists often hold those of many. Never an empty list:
- * as long as nothing may be quoted it answers 503.
+ * GET /api/v1/tokens?chainId=: the tokens of this chain that may be quoted. Never an empty list: while nothing may be quoted it answers
+ * 503.
  */
 export function tokensHandler(deps: SwapDeps): RouterMiddleware {
   return (ctx) => {

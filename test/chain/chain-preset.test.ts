@@ -12,6 +12,7 @@ import { chainPreset } from '../../deploy/chain-preset.js';
 import { configureCommand } from '../../deploy/commands.js';
 import { parseConfig } from '../../deploy/config.js';
 import { deployCommand } from '../../deploy/install.js';
+import { uniswapV3 } from '../../liquidity/uniswap-v3.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
@@ -27,8 +28,9 @@ const artifactOf = (path: string) =>
 
 describe('what is known of chain 8453', () => {
   it('is an address with its checksum and its source each time, and nothing of other chains', () => {
-    const places = [...Object.values(BASE.contracts), ...BASE.tokens];
-    expect(places).to.have.length(9);
+    const venues = Object.values(BASE.venues).flatMap((venue) => Object.values(venue ?? {}));
+    const places = [...Object.values(BASE.contracts), ...venues, ...BASE.tokens];
+    expect(places).to.have.length(11);
     for (const { address, source } of places) {
       expect(isAddress(address) && getAddress(address) === address, address).to.equal(true);
       expect(source.length).to.be.above(10);
@@ -63,7 +65,13 @@ describe('what is known of chain 8453', () => {
 describe('a deployment on a chain with the id 8453', function () {
   this.timeout(120_000);
   let world: OwnerWorld;
-  const { uniswapV3Factory, uniswapV3Quoter, uniswapV3Router, wrappedNative } = BASE.contracts;
+  const { wrappedNative } = BASE.contracts;
+  const venue = (name: string): Record<string, string> =>
+    Object.fromEntries(Object.entries(BASE.venues[name]!).map(([contract, { address }]) => [contract, address]));
+  const [v3, v2] = [venue('uniswap-v3'), venue('uniswap-v2')] as [
+    Record<'factory' | 'router' | 'quoter', string>,
+    Record<'factory' | 'router', string>,
+  ];
 
   before(async () => (world = await startOwnerWorld()));
   after(() => world.close());
@@ -101,43 +109,46 @@ describe('a deployment on a chain with the id 8453', function () {
       ['USDC', 'USDC', 8453],
     ]);
     expect(wrapped).to.equal(wrappedNative.address.toLowerCase());
-    expect(swap?.uniswapV3).to.include({ origin: 'preset', router: uniswapV3Router.address.toLowerCase() });
+    expect(swap?.venues.map(({ kind, origin, contracts }) => [kind.name, origin, contracts.router])).to.deep.equal([
+      ['uniswap-v3', 'preset', v3.router.toLowerCase()],
+      ['uniswap-v2', 'preset', v2.router.toLowerCase()],
+    ]);
   });
 
   it('refuses to configure a router that is something else', async () => {
     const { provider } = world.chain;
-    for (const { address } of [wrappedNative, uniswapV3Factory, uniswapV3Quoter, uniswapV3Router]) {
+    for (const address of [wrappedNative.address, ...Object.values(v3)]) {
       await provider.send('hardhat_setCode', [address, '0x6001']);
     }
     const { code, message } = await refusal(configureCommand(await world.context(), world.config(), 'send'));
     expect(code).to.equal('BAD_CONFIG');
-    expect(message).to.contain(`${uniswapV3Router.address} is no router of Uniswap v3`);
-    await place(uniswapV3Router.address, ROUTER_02, ZeroAddress, ZeroAddress, ZeroAddress, ZeroAddress);
+    expect(message).to.contain(`${v3.router.toLowerCase()} is neither Uniswap's SwapRouter nor its SwapRouter02`);
+    await place(v3.router, ROUTER_02, ZeroAddress, ZeroAddress, ZeroAddress, ZeroAddress);
     const other = await refusal(configureCommand(await world.context(), world.config(), 'dry-run'));
     expect(other.code, 'another factory').to.equal('BAD_CONFIG');
   });
 
   it('lets the settler call the router that is there, and records where everything is', async () => {
     const native = wrappedNative.address;
-    await place(uniswapV3Router.address, ROUTER_02, ZeroAddress, uniswapV3Factory.address, ZeroAddress, native);
-    await place(
-      uniswapV3Quoter.address,
-      `${PERIPHERY}/lens/QuoterV2.sol/QuoterV2.json`,
-      uniswapV3Factory.address,
-      native,
-    );
+    await place(v3.router, ROUTER_02, ZeroAddress, v3.factory, ZeroAddress, native);
+    await place(v3.quoter, `${PERIPHERY}/lens/QuoterV2.sol/QuoterV2.json`, v3.factory, native);
+    await world.chain.provider.send('hardhat_setCode', [v2.factory, '0x6001']);
+    await place(v2.router, '@uniswap/v2-periphery/build/UniswapV2Router02.json', v2.factory, native);
     const actions = await configureCommand(await world.context(), world.config(), 'send');
-    expect(actions.map(({ summary }) => summary)).to.deep.equal([`+ external target ${uniswapV3Router.address}`]);
+    const targets = [v3.router, v2.router];
+    expect(actions.map(({ summary }) => summary)).to.have.members(targets.map((at) => `+ external target ${at}`));
     expect(world.record().contracts).to.include({
       wrappedNative: native,
-      uniswapV3Router: uniswapV3Router.address,
-      uniswapV3Quoter: uniswapV3Quoter.address,
-      uniswapV3Factory: uniswapV3Factory.address,
+      uniswapV3Router: v3.router,
+      uniswapV3Quoter: v3.quoter,
+      uniswapV3Factory: v3.factory,
+      uniswapV2Router: v2.router,
+      uniswapV2Factory: v2.factory,
     });
-    expect(load().swap?.uniswapV3).to.include({ origin: 'manifest' });
+    expect(load().swap?.venues.map(({ origin }) => origin)).to.deep.equal(['manifest', 'manifest']);
     // An empty list is a decision, and takes the right away again.
     const none = await configureCommand(await world.context(), world.config({ targets: [] }), 'dry-run');
-    expect(none.map(({ summary }) => summary)).to.deep.equal([`- external target ${uniswapV3Router.address}`]);
+    expect(none.map(({ summary }) => summary)).to.have.members(targets.map((at) => `- external target ${at}`));
   });
 
   it('stops a start with a token list of other chains', () => {
@@ -176,7 +187,7 @@ describe('what a server with swaps finds on its chain', function () {
       periphery: [],
       tokens: [{ chainId: 8453, address: lower('weth'), symbol: 'WETH', name: 'WETH', decimals: 18, logoURI: '' }],
       wrappedNative: lower('weth'),
-      uniswapV3: venue('manifest'),
+      venues: venue('manifest'),
       ...change,
     };
     return {
@@ -185,13 +196,15 @@ describe('what a server with swaps finds on its chain', function () {
       keys: { executor: chain.wallet('executor').privateKey as Hex },
     };
   }
-  const venue = (origin: 'manifest' | 'preset', change = {}) => ({
-    factory: lower('uniswapV3Factory'),
-    router: lower('uniswapV3Router'),
-    quoter: lower('uniswapV3Quoter'),
-    origin,
-    ...change,
-  });
+  const venue = (origin: 'manifest' | 'preset', change = {}) => {
+    const contracts = {
+      factory: lower('uniswapV3Factory'),
+      router: lower('uniswapV3Router'),
+      quoter: lower('uniswapV3Quoter'),
+      ...change,
+    };
+    return [{ kind: uniswapV3, contracts, origin }];
+  };
   const NOBODY: Address = `0x${'ab'.repeat(20)}`;
 
   it('is nothing while all is there', async () => {
@@ -200,7 +213,7 @@ describe('what a server with swaps finds on its chain', function () {
 
   it('is each thing that is missing, with what to do', async () => {
     const { missing, wrong } = await inspectSwaps(rpc, {
-      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], uniswapV3: null }),
+      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], venues: [] }),
       keys: { executor: KEY('5') as Hex },
     });
     expect(wrong).to.deep.equal([]);
@@ -217,13 +230,13 @@ describe('what a server with swaps finds on its chain', function () {
   });
 
   it('stops on a router that is none, and goes on without one that only the preset names', async () => {
-    const wrong = await inspectSwaps(rpc, config({ uniswapV3: venue('manifest', { router: lower('weth') }) }));
+    const wrong = await inspectSwaps(rpc, config({ venues: venue('manifest', { router: lower('weth') }) }));
     expect(wrong.wrong[0]).to.match(/^MANIFEST: 0x4200\w+ is neither Uniswap's SwapRouter nor its SwapRouter02$/);
     const absent = { router: NOBODY };
-    expect((await inspectSwaps(rpc, config({ uniswapV3: venue('manifest', absent) }))).wrong).to.have.length(1);
-    const { wrong: none, missing } = await inspectSwaps(rpc, config({ uniswapV3: venue('preset', absent) }));
+    expect((await inspectSwaps(rpc, config({ venues: venue('manifest', absent) }))).wrong).to.have.length(1);
+    const { wrong: none, missing } = await inspectSwaps(rpc, config({ venues: venue('preset', absent) }));
     expect(none).to.deep.equal([]);
-    expect(missing).to.deep.equal([`no external liquidity: the chain has no router at ${NOBODY}`]);
+    expect(missing).to.deep.equal([`no liquidity of Uniswap v3: the chain has no router at ${NOBODY}`]);
   });
 
   it('says when the settler may not call the router', async () => {

@@ -34,8 +34,10 @@ function offer(id: string, unitsPerEther: bigint, depthWei: bigint): Source {
 /** Units of the token per ether as gas is priced; null when nothing prices it. */
 async function priced(sources: Source[], baseFeeWei: bigint): Promise<bigint | null> {
   const venue = { name: 'test', target: TOKEN, sources: async () => sources } as unknown as Venue;
-  const eth = { call: () => Promise.reject(new Error('offline')), batch: () => Promise.reject(new Error('offline')) };
-  const contracts = { curveBook: TOKEN, custodian: TOKEN };
+  // The settler may call every target; nothing else is asked.
+  const yes = () => Promise.resolve([`0x${'1'.padStart(64, '0')}`]);
+  const eth = { call: () => Promise.reject(new Error('offline')), batch: yes };
+  const contracts = { curveBook: TOKEN, custodian: TOKEN, entrypoint: TOKEN, settler: TOKEN };
   const data = createMarketData(
     { eth, contracts, markets: () => [], venues: [venue], wrappedNative: WETH },
     (_, error) => {

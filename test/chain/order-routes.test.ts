@@ -1,6 +1,6 @@
 /** Signed orders filled by external targets, alone and beside the curve. */
 import { expect } from 'chai';
-import { MaxUint256, ZeroAddress, type Contract, type Wallet } from 'ethers';
+import { ZeroAddress, type Contract, type Wallet } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import type { Entrypoint, MockExchange, OrderSettler } from '../../typechain-types/index.js';
@@ -87,7 +87,7 @@ describe('signed orders', function () {
 
     it('leaves no allowance behind, even when the target took less than it might', async () => {
       const order = await signed();
-      const calls = [await trade(weth, ETHER / 2n, usdc, 2_999n * USD, MaxUint256)];
+      const calls = [await trade(weth, ETHER / 2n, usdc, 2_999n * USD, 2n * ETHER)];
       const { changes } = await changesOf(() => settler.fillRoute(order, route({ calls })));
       expect(changes['owner.weth']).to.equal(-ETHER / 2n);
       const allowance = weth.getFunction('allowance');
@@ -122,7 +122,7 @@ describe('signed orders', function () {
       ];
       for (const target of targets) {
         expect(await refusal(owns.setTarget.staticCall(target, true))).to.deep.equal(['ForbiddenTarget', target]);
-        const calls = [{ target, amountIn: 0n, data: '0x' }];
+        const calls = [{ target, token: await weth.getAddress(), amountIn: 0n, amountAt: 0n, data: '0x' }];
         expect(await refusal(settler.fillRoute.staticCall(order, route({ calls })))).to.deep.equal([
           'ForbiddenTarget',
           target,
@@ -144,7 +144,7 @@ describe('signed orders', function () {
       ] as const;
       for (const [data, expected] of attempts) {
         const callBack = exchange.interface.encodeFunctionData('callBack', [domain.spender, data]);
-        const calls = [{ target, amountIn: 0n, data: callBack }];
+        const calls = [{ target, token: await weth.getAddress(), amountIn: 0n, amountAt: 0n, data: callBack }];
         const [name, at, reason] = await refusal(settler.fillRoute.staticCall(order, route({ calls })));
         expect([name, at]).to.deep.equal(['CallFailed', target]);
         expect(settler.interface.parseError(reason as string)?.name).to.equal(expected);

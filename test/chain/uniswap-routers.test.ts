@@ -8,7 +8,9 @@ import type { SplitKind } from '../../core/swap/split.js';
 import type { Address, Hex } from '../../core/types.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createHeadReader } from '../../liquidity/eth.js';
-import { createUniswapV3, inspectUniswapV3, RouterError, type UniswapV3Contracts } from '../../liquidity/uniswap-v3.js';
+import { RouterError } from '../../liquidity/routers.js';
+import { createUniswapV3, uniswapV3, type UniswapV3Contracts } from '../../liquidity/uniswap-v3.js';
+import { inspectVenue } from '../../liquidity/venues.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
 import { forOneDatabase } from '../support/db.js';
@@ -62,11 +64,12 @@ for (const kind of ['SwapRouter', 'SwapRouter02'] as const satisfies readonly Ro
     after(() => chain?.close());
 
     it('is known for what it is', async () => {
-      expect(await inspectUniswapV3(rpc, contracts)).to.deep.equal({ kind });
+      expect(await inspectVenue(rpc, uniswapV3, { ...contracts })).to.deep.equal({ kind });
     });
 
     it('is told from addresses that are something else, each by what is wrong', async () => {
-      const problem = async (change: Partial<UniswapV3Contracts>) => inspectUniswapV3(rpc, { ...contracts, ...change });
+      const problem = async (change: Partial<UniswapV3Contracts>) =>
+        inspectVenue(rpc, uniswapV3, { ...contracts, ...change });
       expect(await problem({ router: contracts.quoter })).to.deep.equal({
         isMissing: false,
         problem: `${contracts.quoter} is neither Uniswap's SwapRouter nor its SwapRouter02`,

@@ -1,14 +1,12 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { acquireLogs } from '../../cli/roles/logs.js';
-import { migrate } from '../../ledger/db/db.js';
 import { forEachDatabase } from '../support/db.js';
 
 describe('Logs of roles', () => {
   forEachDatabase((_name, open) => {
     it('are settled only when no take is under way any more, and none is kept that came too late', async () => {
       const db = await open();
-      await migrate(db);
       const stop = new AbortController();
       let queries = 0;
       db.knex.on('query', ({ sql }: { sql: string }) => {

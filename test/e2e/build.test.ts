@@ -28,6 +28,12 @@ describe('The built program', function () {
     for (const path of PROGRAMS) write(path, 'export {};');
     write('web/src/main.tsx', `import './styles.css';\nexport {};`);
     write('web/src/styles.css', 'body { margin: 0 }');
+    for (const name of ['site', 'api', 'exchange']) write(`web/docs/${name}.ts`, `import './docs.css';\nexport {};`);
+    write('web/docs/docs.css', 'body { margin: 0 }');
+    write('docs/guide.md', '# A guide\n\nWhat it says.\n');
+    for (const name of ['openapi', 'asyncapi'])
+      cpSync(join(ROOT, `docs/${name}.json`), join(folder, `docs/${name}.json`));
+    write('sdk/src/errors.ts', 'export {};');
     write('web/index.html', '<link href="/assets/main.css"><script src="/assets/main.js"></script>');
   });
 
@@ -77,11 +83,9 @@ describe('The built program', function () {
   it('imports no package to tell its version and its help', () => {
     const hook = join(folder, 'tell.mjs');
     writeFileSync(hook, TELL_PACKAGES);
-    const run = (...args: string[]) =>
-      spawnSync(process.execPath, ['--import', hook, 'scripts/curvebook.mjs', ...args], {
-        cwd: ROOT,
-        encoding: 'utf8',
-      });
+    const start = (program: string, ...args: string[]) =>
+      spawnSync(process.execPath, ['--import', hook, program, ...args], { cwd: ROOT, encoding: 'utf8' });
+    const run = (...args: string[]) => start('scripts/curvebook.mjs', ...args);
     run('--version');
     const asked = [
       ['--version'],
@@ -95,6 +99,11 @@ describe('The built program', function () {
       expect(stdout).to.match(/^curvebook /);
     }
     expect(run('status').stderr, 'what a command needs').to.match(/^knex$/m);
+    const deploy = (...args: string[]) => start('scripts/deploy.mjs', ...args);
+    const help = deploy('--help');
+    expect([help.status, help.stderr], 'deploy --help').to.deep.equal([0, '']);
+    expect(help.stdout).to.include('npm run deploy -- ');
+    expect(deploy('status').stderr, 'what a deployment command needs').to.match(/^ethers/m);
   });
 
   it('is what the container runs, and is built with its image', () => {

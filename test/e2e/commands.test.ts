@@ -24,7 +24,7 @@ import { forksOf } from '../support/nodes/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { runCurvebook, type Ran } from '../support/console/terminal.js';
 
-forOneDatabase((name, open) =>
+forOneDatabase((name, open, openBare) =>
   describe(`operator commands, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;
@@ -154,7 +154,7 @@ forOneDatabase((name, open) =>
       const file = join(folder, 'typo.sqlite');
       const plain = join(folder, 'plain.txt');
       writeFileSync(plain, 'hello '.repeat(1_000));
-      const empty = await open();
+      const empty = await openBare();
       const unusable: [url: string, code: string, reason: RegExp][] = [
         [`sqlite:${file}`, 'DATABASE_MISSING', /There is no database .*typo\.sqlite; curvebook serve creates it/],
         [`sqlite:${plain}`, 'BAD_DATABASE', /plain\.txt can't be used: file is not a database/],
@@ -324,6 +324,28 @@ forOneDatabase((name, open) =>
       expect((await run(['suspense', 'list'])).output).to.equal('nothing is in suspense\n');
       expect((await run(['suspense', 'list', '--all'])).output).to.match(/, assigned to 0x\w+ by act \d+$/m);
       expect((await run(['resume'])).output).to.match(/^resumed; ended unexplained_settlement: /);
+    });
+
+    it('status --watch, until it is interrupted', async () => {
+      let isHalted = false;
+      const watch = ['status', '--watch', '--every', '1', '--json', ...common];
+      const { code, output } = await runCurvebook(watch, undefined, (printed) => {
+        const looks = printed.split('\n').length - 1;
+        if (looks === 1 && !isHalted) {
+          isHalted = true;
+          void run(['halt', 'while somebody watches']);
+        }
+        return printed.includes('while somebody watches') || looks > 20;
+      });
+      expect(code).to.equal(0);
+      const looks = output
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { halt: { message: string } | null });
+      expect(looks[0]!.halt).to.equal(null);
+      expect(looks.at(-1)!.halt?.message).to.equal('while somebody watches');
+      await expectRefused(['status', '--watch', '--every', '0'], /--every takes whole seconds from 1 to 3600: 0/);
+      await expectRefused(['status', '--every', '5'], /--every goes with --watch/);
     });
 
     it('assign nothing that would leave less than a claim that stands, or that is signed already', async () => {

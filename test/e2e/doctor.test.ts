@@ -23,7 +23,7 @@ import { EXIT_UNFIT } from '../../cli/exit-codes.js';
 import { checkDatabase } from '../../cli/commands/doctor/database.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
-import { bindDeployment, migrate } from '../../ledger/db/db.js';
+import { bindDeployment } from '../../ledger/db/db.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { forOneDatabase, locationOf } from '../support/db.js';
 import { startFaultProxy } from '../support/nodes/fault-proxy.js';
@@ -33,7 +33,7 @@ import { runCurvebook } from '../support/console/terminal.js';
 /** What was seen by any test; the last one compares it with what there is. */
 const seen = new Map<Code, Set<Level>>();
 
-forOneDatabase((name, open) =>
+forOneDatabase((name, open, openBare) =>
   describe(`curvebook doctor, ${name}`, function () {
     this.timeout(120_000);
     let chain: ManualChain;
@@ -48,7 +48,7 @@ forOneDatabase((name, open) =>
 
     beforeEach(async () => {
       folder = mkdtempSync(join(tmpdir(), 'curvebook-doctor-'));
-      const db = await open();
+      const db = await openBare();
       const { url, schema } = locationOf(db);
       writeManifest(join(folder, '8453.json'), chain.manifest);
       await chain.mine();
@@ -407,7 +407,6 @@ forOneDatabase((name, open) =>
       const db = await open();
       const { url, schema } = locationOf(db);
       const at = schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
-      await migrate(db);
       await bindDeployment(db, '0123456789abcdef');
       expect(levels(await database(at, 'fedcba9876543210'), 'DATABASE')).to.include('fail');
       const right = await database(at, '0123456789abcdef');

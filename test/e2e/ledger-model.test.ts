@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { openDb } from '../../ledger/db/db.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 import type { Side } from '../../core/types.js';
 import { forEachDatabase } from '../support/db.js';
@@ -227,7 +227,7 @@ async function prelude(history: History): Promise<void> {
   await history.scan();
 }
 
-/** Runs one history on an empty database; returns what came about in it. */
+/** Runs one history on a database with no rows; returns what came about in it. */
 async function runHistory(db: Db, chain: HistoryChain, steps: Iterable<Command>): Promise<ReadonlyMap<string, number>> {
   const history = await startHistory(db, chain);
   try {
@@ -256,6 +256,7 @@ describe('random histories against a simple model of balances', () => {
       fc.asyncProperty(histories(40), async (steps) => {
         const db = await openDb('sqlite::memory:');
         try {
+          await migrate(db);
           tally(seen, await runHistory(db, doubleChain(), steps));
         } finally {
           await db.close();

@@ -12,12 +12,8 @@ import { afterExecution, afterRequest, afterSettlement, NO_CLAIM, type ClaimStat
 import { consumedUnits } from '../../core/curve/walk.js';
 import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, ChainFill, Decomposition, MarketSnapshot, OrderFill, Side } from '../../core/types.js';
-import {
-  depositEntries,
-  executionEntries,
-  fillEntries,
-  surplusEntries,
-} from '../../keepers/watcher/derive/postings.js';
+import { depositEntries, executionEntries, surplusEntries } from '../../keepers/watcher/derive/postings.js';
+import { fillEntries } from '../../ledger/chain/fill-postings.js';
 import { dueRaise, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
 import { VAULT, type Account, type LedgerEntry, type MarketProgress, type Publication } from '../../ledger/types.js';
 import type { WorldEvent } from './calls.js';
@@ -48,6 +44,8 @@ export interface WorldLedger {
   rows(): ReadonlyMap<string, bigint>;
   reservedOf(account: Address, token: Address): bigint;
   claims(): Iterable<readonly [maker: Address, token: Address, claim: ClaimState]>;
+  /** How many requests wait for a settlement of a claim; each is a transaction of its own. */
+  requestsWaiting(maker: Address, token: Address): number;
   /** Every fill so far, in their order. */
   readonly fills: readonly WorldFill[];
   progress(market: number): MarketProgress;
@@ -227,6 +225,11 @@ export function createWorldLedger(
     reservedOf: (account, token) => claims.get(key(account, token))?.claim.outstandingUnits ?? 0n,
     *claims() {
       for (const { maker, token, claim } of claims.values()) yield [maker, token, claim] as const;
+    },
+    requestsWaiting(maker, token) {
+      const { claim, requests } = claims.get(key(maker, token)) ?? { claim: NO_CLAIM, requests: [] };
+      const since = claim.pendingSinceBlock;
+      return since === null ? 0 : requests.filter(({ blockNumber }) => blockNumber >= since).length;
     },
     fills,
     progress,

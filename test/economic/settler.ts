@@ -1,6 +1,7 @@
 /** The settler: the keeper's own plan of withdrawals, at its pace, and what it sent that no block has yet. */
-import { settlesFromMs, type SettlePace } from '../../core/claim-state.js';
+import { isPrepaid, settlesFromMs, type SettlePace } from '../../core/claim-state.js';
 import { worstPayments } from '../../core/exposure.js';
+import { isPaid } from '../../core/settle-gas.js';
 import type { Address } from '../../core/types.js';
 import { planSettlements } from '../../keepers/settler/plan.js';
 import type { GenerationRow } from '../../ledger/types.js';
@@ -54,10 +55,19 @@ export function createWorldSettler({ setting, chain, ledger, nowMs, count, fault
         funded: ripe.filter(({ balanceUnits }) => balanceUnits !== 0n),
         unfunded: ripe.filter(({ balanceUnits }) => balanceUnits === 0n),
         worstUnits: ({ maker, token }) => worst.get(maker)?.get(token) ?? 0n,
+        paidRequests: ({ maker, token }) => ledger.requestsWaiting(maker, token),
         batchMax: BATCH_MAX,
         emptyBudget: BATCH_MAX,
       });
       const cutBlock = head.toBlock;
+      // However its makers ask, a transaction is worth what they paid for the requests in it, unless it raises a claim from nothing.
+      const parts = planned.map(({ token, amountUnits, previousUnits }) => ({
+        token,
+        isRaise: amountUnits > previousUnits,
+      }));
+      const requests = planned.reduce((sum, { maker, token }) => sum + ledger.requestsWaiting(maker, token), 0);
+      const isPrepaidFor = planned.some(({ amountUnits, previousUnits }) => isPrepaid(amountUnits, previousUnits));
+      if (planned.length > 0 && !isPrepaidFor && !isPaid(parts, requests)) fault('a settlement that nobody paid for');
       queue = planned.map(({ maker, token, amountUnits, basis }) => ({ maker, token, amountUnits, basis, cutBlock }));
       for (const call of queue) {
         const before = lastMs.get(keyOf(call));

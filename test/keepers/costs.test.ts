@@ -1,31 +1,37 @@
 /** The gas meter: what it does not count twice, late, or on the wrong day. */
 import { expect } from 'chai';
+import { Transaction } from 'ethers';
 import { createCosts, type Costs } from '../../keepers/chain/costs.js';
 import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import type { Address, Hex } from '../../core/types.js';
 import { migrate } from '../../ledger/db/db.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { migrations } from '../../ledger/migrations/index.js';
-import { COST_TABLES, readCosts, type CostRole } from '../../ledger/transactions/costs.js';
+import { COST_TABLES, UNKNOWN_HASH, readCosts, type CostRole } from '../../ledger/transactions/costs.js';
 import { finishOutbox, insertOutbox } from '../../ledger/transactions/outbox.js';
-import type { Db } from '../../ledger/types.js';
+import type { Db, Writer } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 
 const SIGNER: Address = `0x${'5e'.repeat(20)}`;
 const FEE_WEI = 21_000n * 10n ** 9n;
+/** As much gas as it takes at twice the price that it pays in the end. */
+const RAW = Transaction.from({ type: 2, chainId: 1, gasLimit: 21_000n, maxFeePerGas: 2n * 10n ** 9n, to: SIGNER })
+  .unsignedSerialized as Hex;
 const KEYS = { poster: 'post:', settler: 'settle:', executor: 'order:' } as const satisfies Record<CostRole, string>;
 
-forEachDatabase((name, open) => {
+forEachDatabase((name, open, openBare) => {
   describe(`costs of transactions, ${name}`, () => {
     let db: Db;
     let nowMs: number;
     /** Transactions of which the node has a receipt. */
     let known: Set<Hex>;
+    let writer: Writer | null;
 
     beforeEach(async () => {
       db = await open();
       nowMs = 1_800_000_000_000;
       known = new Set();
+      writer = null;
     });
 
     const hashOf = (nonce: number, replacement = 0): Hex => {
@@ -48,7 +54,7 @@ forEachDatabase((name, open) => {
     };
 
     async function start(role: CostRole): Promise<Costs> {
-      const writer = await acquireWriter(
+      writer ??= await acquireWriter(
         db,
         role === 'poster' ? 'publication' : role === 'settler' ? 'settlement' : 'swap',
       );
@@ -61,7 +67,7 @@ forEachDatabase((name, open) => {
       await db.knex.transaction(async (tx) => {
         for (let nonce = range.from; nonce < end; nonce++) {
           for (let i = 0; i <= replacements; i++) {
-            const row = { txKey: `${KEYS[role]}${nonce}`, signer: SIGNER, nonce, to: SIGNER, raw: '0x' as const };
+            const row = { txKey: `${KEYS[role]}${nonce}`, signer: SIGNER, nonce, to: SIGNER, raw: RAW };
             await insertOutbox(tx, {
               ...row,
               hash: hashOf(nonce, i),
@@ -79,6 +85,7 @@ forEachDatabase((name, open) => {
 
     for (const role of ['settler', 'executor'] as const) {
       it(`begin with what the ${role} sends after an upgrade, not with what it had sent in the years before`, async () => {
+        db = await openBare();
         await migrateBefore('0029');
         // As that version had them.
         const row = { signer: SIGNER, to_address: SIGNER, raw: '0x' as const, sent_ms: 1, valid_until_sec: null };
@@ -105,7 +112,6 @@ forEachDatabase((name, open) => {
     }
 
     it('of transactions whose receipts are gone are given up a page at a time, and what follows is counted', async () => {
-      await migrate(db);
       await sent('settler', { from: 0, count: 101 });
       known.add(hashOf(100));
       const costs = await start('settler');
@@ -122,7 +128,6 @@ forEachDatabase((name, open) => {
     });
 
     it('wait for the receipt of a transaction whose successors are known', async () => {
-      await migrate(db);
       await sent('settler', { from: 0, count: 3 });
       known.add(hashOf(0)).add(hashOf(2));
       const costs = await start('settler');
@@ -135,7 +140,6 @@ forEachDatabase((name, open) => {
     });
 
     it('are those of the replacement that was mined, also where a page ends among replacements', async () => {
-      await migrate(db);
       // Nine nonces of six rows: the page ends after two rows of the last one, which are not those that were mined.
       await sent('settler', { from: 0, count: 9 }, 5);
       known.add(hashOf(8, 5));
@@ -148,6 +152,39 @@ forEachDatabase((name, open) => {
         Array.from({ length: 9 }, (_, i) => [i, i === 8 ? FEE_WEI : 0n]),
       );
     });
+
+    for (const role of ['poster', 'settler'] as const) {
+      it(`of a ${role} whose receipts were hidden are booked when they come to light, and count as what was bid until then`, async () => {
+        await migrate(db);
+        await sent(role, { from: 0, count: 3 });
+        known.add(hashOf(1));
+        const costs = await start(role);
+        await costs.collect();
+        nowMs += 120_000;
+        while ((await costs.collect()).length > 0);
+        expect((await stored(role)).map(({ feeWei }) => feeWei)).to.deep.equal([0n, FEE_WEI, 0n]);
+        expect(costs.spentWei()).to.equal(5n * FEE_WEI);
+        expect((await start(role)).spentWei(), 'after a restart, too').to.equal(5n * FEE_WEI);
+        known.add(hashOf(0));
+        await costs.findUnknown();
+        nowMs += 60_000;
+        await costs.findUnknown();
+        expect((await stored(role)).map(({ feeWei, hash }) => [feeWei, hash])).to.deep.equal([
+          [FEE_WEI, hashOf(0)],
+          [FEE_WEI, hashOf(1)],
+          [0n, UNKNOWN_HASH],
+        ]);
+        expect(costs.spentWei()).to.equal(4n * FEE_WEI);
+        const days = (await db.knex('gas_days').where({ role })) as { fee_wei: string }[];
+        expect(days.reduce((sum, day) => sum + BigInt(day.fee_wei), 0n)).to.equal(2n * FEE_WEI);
+        // An hour later what was sent then is no part of the last hour, however late it comes to light.
+        nowMs += 3_600_000;
+        known.add(hashOf(2));
+        await costs.findUnknown();
+        expect((await stored(role)).map(({ feeWei }) => feeWei)).to.deep.equal([FEE_WEI, FEE_WEI, FEE_WEI]);
+        expect(costs.spentWei()).to.equal(0n);
+      });
+    }
 
     /** The tables as they were before a migration. */
     async function migrateBefore(number: string): Promise<void> {

@@ -146,8 +146,8 @@ describe('life of a deposit and of a withdrawal', () => {
         },
         {
           row: 'settled, second requestWithdraw -> settled: reserved on top',
-          act: () => custody.mined(request('maker1', weth('12.5'))),
-          events: ['WithdrawRequested maker1 WETH 12.5'],
+          act: () => custody.mined(...['12', '0.25', '0.25'].map((amount) => request('maker1', weth(amount)))),
+          events: ['12', '0.25', '0.25'].map((amount) => `WithdrawRequested maker1 WETH ${amount}`),
           then: at('100', '42.5', '57.5', '30'),
         },
         {
@@ -223,7 +223,7 @@ describe('life of a deposit and of a withdrawal', () => {
         {
           row: 'requested without funds, settlement -> settled with a zero claim; its reservation is released',
           act: async () => {
-            await custody.mined(request('maker3', MaxUint256));
+            await custody.mined(request('maker3', MaxUint256), request('maker3', 1n));
             return settle();
           },
           events: ['WithdrawSettled maker3 WETH 0'],

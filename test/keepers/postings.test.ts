@@ -2,12 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { attributeFill, openSide } from '../../core/attribution.js';
 import type { Address, ChainFill, Hex, MarketSnapshot, Side } from '../../core/types.js';
-import {
-  depositEntries,
-  executionEntries,
-  fillEntries,
-  surplusEntries,
-} from '../../keepers/watcher/derive/postings.js';
+import { depositEntries, executionEntries, surplusEntries } from '../../keepers/watcher/derive/postings.js';
+import { fillEntries } from '../../ledger/chain/fill-postings.js';
 import { VAULT, type LedgerEntry } from '../../ledger/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets } from '../support/markets.js';

@@ -177,7 +177,8 @@ describe('what a reorganisation takes back', function () {
       expect(await standing()).to.deep.equal({ balance: '100', reserved: '30', available: '70', claim: '30' });
       expect(await rounds(), 'not for the second time').to.deep.equal([]);
       await expectVerified(1);
-      await custody.mined(request('5'));
+      // Three requests pay for a settlement by itself.
+      await custody.mined(request('3'), request('1'), request('1'));
       expect(await rounds()).to.deep.equal(['WithdrawSettled maker1 WETH 35']);
       expect(await custody.mined(execute)).to.deep.equal(['WithdrawExecuted maker1 WETH 35']);
       expect(await standing()).to.deep.equal({ balance: '65', reserved: '0', available: '65', claim: '0' });
@@ -207,7 +208,9 @@ describe('what a reorganisation takes back', function () {
     });
 
     it('a request for more in front of its old settlement: the rest is settled, too', async () => {
-      await lostSettlement(() => request('50'), mineOld);
+      await lostSettlement(() => request('48'), mineOld);
+      expect(await rounds(), 'it has not paid for that').to.deep.equal([]);
+      await custody.mined(request('1'), request('1'));
       expect(await rounds()).to.deep.equal(['WithdrawSettled maker1 WETH 50']);
       expect(await standing()).to.deep.equal({ balance: '100', reserved: '50', available: '50', claim: '50' });
       await expectVerified(1);

@@ -20,6 +20,7 @@ import { reversedSettlementKeys } from '../../ledger/settlements/settlement-log.
 import { UNATTRIBUTED, VAULT, type Account, type Db } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/nodes/double-keepers.js';
+import { storeAsOlder } from '../support/older-fills.js';
 
 const ETHER = 10n ** 18n;
 const LOTS = 10_000n;
@@ -374,6 +375,7 @@ async function move(db: Db, generation: number, sign: 1n | -1n, refs?: readonly 
 
 /** A damaged database: the blocks of a generation are there and nothing that was in them. No endpoint could bring that about. */
 async function lose(db: Db, generation: number): Promise<void> {
+  await storeAsOlder(db);
   await move(db, generation, -1n);
   for (const fill of (await db.knex('fills').where({ generation }).select()) as { market: number; fill_seq: number }[])
     await db.knex('fill_legs').where({ market: fill.market, fill_seq: fill.fill_seq }).delete();

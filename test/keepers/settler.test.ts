@@ -28,9 +28,15 @@ describe('plan of settlements', () => {
     ...change,
   });
   const plan = (change: Partial<Parameters<typeof planSettlements>[0]>) =>
-    planSettlements({ funded: [], unfunded: [], worstUnits: () => 0n, batchMax: 10, emptyBudget: 10, ...change }).map(
-      ({ maker, amountUnits }) => [maker.slice(2, 3), amountUnits],
-    );
+    planSettlements({
+      funded: [],
+      unfunded: [],
+      worstUnits: () => 0n,
+      paidRequests: () => 2,
+      batchMax: 10,
+      emptyBudget: 10,
+      ...change,
+    }).map(({ maker, amountUnits }) => [maker.slice(2, 3), amountUnits]);
 
   it('serves in order, clamps to the balance, and leaves out who could still be made to pay too much', () => {
     const funded = [claim('1'), claim('2', { outstandingUnits: 1_000n }), claim('3'), claim('4')];
@@ -53,6 +59,42 @@ describe('plan of settlements', () => {
     ]);
     expect(plan({ unfunded, emptyBudget: -3 })).to.deep.equal([]);
     expect(plan({ funded: [claim('1'), claim('2')], unfunded, batchMax: 1 })).to.deep.equal([['1', 10n]]);
+  });
+
+  it('sends what raises a claim that stands, or nothing, beside other settlements or once its requests cost as much', () => {
+    const raise = claim('1', { claimUnits: 5n });
+    const empty = claim('5', { balanceUnits: 0n });
+    const paid = (requests: Record<string, number>) => ({
+      paidRequests: ({ maker }: PendingClaim) => requests[maker.slice(2, 3)] ?? 0,
+    });
+    expect(plan({ funded: [raise], ...paid({ 1: 2 }) }), 'two requests cost less').to.deep.equal([]);
+    expect(plan({ funded: [raise], ...paid({ 1: 3 }) })).to.deep.equal([['1', 10n]]);
+    expect(plan({ unfunded: [empty], ...paid({ 5: 1 }) })).to.deep.equal([]);
+    expect(plan({ unfunded: [empty], ...paid({ 5: 2 }) })).to.deep.equal([['5', 0n]]);
+    const both = { funded: [raise], unfunded: [empty] };
+    expect(plan({ ...both, ...paid({ 1: 2, 5: 1 }) }), 'together').to.deep.equal([
+      ['1', 10n],
+      ['5', 0n],
+    ]);
+    const fresh = claim('2');
+    expect(plan({ ...both, funded: [raise, fresh], ...paid({ 1: 1 }) }), 'riding along').to.deep.equal([
+      ['2', 10n],
+      ['1', 10n],
+    ]);
+    const others = ['2', '3', '4'].map((digit) => claim(digit, { claimUnits: 5n, token: `0x${digit.repeat(40)}` }));
+    const full = { funded: [...others, raise], batchMax: 1 };
+    expect(plan({ ...full, ...paid({ 1: 3, 2: 1, 3: 1, 4: 2 }) }), 'none holds back another').to.deep.equal([
+      ['1', 10n],
+    ]);
+    const first = { funded: others, batchMax: 3, ...paid({ 2: 1, 3: 1, 4: 1 }) };
+    expect(plan(first), 'three tokens cost more than three requests').to.deep.equal([]);
+    expect(plan({ ...full, batchMax: 4, ...paid({ 1: 3, 2: 1 }) }), 'what is left over').to.deep.equal([
+      ['2', 10n],
+      ['1', 10n],
+    ]);
+    expect(plan({ funded: [fresh], ...paid({}) }), 'the first').to.deep.equal([['2', 10n]]);
+    const above = claim('3', { claimUnits: 8n, balanceUnits: 4n });
+    expect(plan({ funded: [above], ...paid({}) }), 'taken back').to.deep.equal([['3', 4n]]);
   });
 
   it('lowers a claim that is above the amount, and no other', () => {
@@ -108,6 +150,10 @@ describe('settler', function () {
       (role: string, amount: string): Send =>
       () =>
         custody.as(role).requestWithdraw(custody.token('WETH'), custody.units('WETH', amount), GAS);
+
+    /** Requests that together pay for a settlement of their own. */
+    const requests = (role: string, ...amounts: [string, string, string]): Send[] =>
+      amounts.map((amount) => request(role, amount));
 
     async function quote(lots: bigint): Promise<void> {
       await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: lots }]);
@@ -202,12 +248,12 @@ describe('settler', function () {
       await requested(custody.units('WETH', '40'));
       expect(settled.at(-1), 'with the next larger one').to.equal(12n + custody.units('WETH', '40'));
       const rest = custody.units('WETH', '60') - 13n;
-      await requested(rest);
+      for (const units of [rest - 2n, 1n, 1n]) await requested(units);
       expect(settled).to.have.length(2);
       aheadMs += 300_000;
       await settle();
       expect(settled, 'all but a unit').to.have.length(3);
-      await requested(1n);
+      for (let i = 0; i < 3; i++) await requested(1n);
       aheadMs += 300_000;
       await settle();
       expect(settled.at(-1), 'the last unit is all that is left').to.equal(custody.units('WETH', '100'));
@@ -336,7 +382,7 @@ describe('settler', function () {
       await custody.mined(request('maker1', '5'));
       await stack.settler.round();
       await custody.mined();
-      await custody.mined(request('maker1', '1'));
+      await custody.mined(...requests('maker1', '0.5', '0.3', '0.2'));
       const { settlements } = await stack.settler.round();
       expect(settlements).to.have.length(1);
       const lost = await lastHash();
@@ -360,7 +406,7 @@ describe('settler', function () {
       await custody.mined(request('maker1', '5'));
       await stack.settler.round();
       await custody.mined();
-      await custody.mined(request('maker1', '2'));
+      await custody.mined(...requests('maker1', '1', '0.5', '0.5'));
       expect((await stack.settler.round()).settlements[0]?.amountUnits).to.equal(custody.units('WETH', '7'));
       // The claim of 5 is executed in front of its settlement to 7.
       const events = await custody.mined(() =>
@@ -379,7 +425,7 @@ describe('settler', function () {
       await custody.mined();
       await stack.settler.round();
       await appendOperatorRow(stack.db, { timeMs: 1, kind: 'halt', maker: null, note: 'looking' });
-      await custody.mined(request('maker1', '1'));
+      await custody.mined(...requests('maker1', '0.5', '0.3', '0.2'));
       expect((await stack.settler.round()).settlements).to.deep.equal([]);
       const lower = { token: custody.token('WETH'), amountUnits: custody.units('WETH', '3') };
       const maker: Address = chain.address('maker1');

@@ -7,6 +7,7 @@ import { Custodian__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { verifyDeps, verifyRpc } from '../support/verify.js';
+import { storeAsOlder } from '../support/older-fills.js';
 
 const ETHER = 10n ** 18n;
 
@@ -105,6 +106,7 @@ describe('verification of the ledger', () => {
     it('finds every change of a stored row', async function () {
       this.timeout(120_000);
       await trade();
+      await storeAsOlder(stack.db, [1]);
       const db = stack.db.knex;
       const plusOne = (value: unknown): string => (BigInt(String(value)) + 1n).toString();
       const other = (value: unknown): string => String(value).replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
@@ -116,6 +118,7 @@ describe('verification of the ledger', () => {
         ['publications', { seq: 2 }, 'words_hash', other, 'curves'],
         ['order_log', { order_seq: 2 }, 'effects', (value) => String(value).replace('300000', '300001'), 'curves'],
         ['fill_legs', { fill_seq: 1, leg_no: 0 }, 'quote_units', plusOne, 'curves'],
+        ['order_fills', { fill_seq: 2, part_no: 0 }, 'leg_no', (value) => Number(value) + 7, 'curves'],
         ['fills', { fill_seq: 2 }, 'residual_units', plusOne, 'curves'],
         ['fills', { fill_seq: 3 }, 'consumed_before_units', plusOne, 'curves'],
         ['order_fills', { fill_seq: 3, part_no: 0 }, 'tid', (value) => Number(value) - 1, 'curves'],

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import type { Address, Hex, OrderLogRow } from '../../core/types.js';
-import { migrate } from '../../ledger/db/db.js';
 import { WriterLostError, isUniqueViolation } from '../../ledger/errors.js';
 import { commitGeneration, insertHalt, readHalt } from '../../ledger/chain/ledger-log.js';
 import { insertMarkets } from '../../ledger/chain/markets.js';
@@ -35,7 +34,6 @@ const hash = (digit: string): Hex => `0x${digit.repeat(64)}`;
 
 async function opened(open: OpenTestDb, log: LogName): Promise<{ db: Db; writer: Writer }> {
   const db = await open();
-  await migrate(db);
   return { db, writer: await acquireWriter(db, log) };
 }
 
@@ -128,7 +126,7 @@ describe('order log', () => {
 });
 
 describe('operator log', () => {
-  forEachDatabase((_name, open) => {
+  forEachDatabase((_name, open, openBare) => {
     const act = (kind: 'approve' | 'suspend' | 'halt' | 'resume', maker: Address | null = null, timeMs = 1) => ({
       kind,
       maker,
@@ -198,7 +196,7 @@ describe('operator log', () => {
     });
 
     it('keeps what rows said that named their market in the note', async () => {
-      const db = await open();
+      const db = await openBare();
       const at = migrations.indexOf(listings);
       for (const step of migrations.slice(0, at)) await step.up(db.knex);
       const written = (
@@ -307,7 +305,7 @@ function publicationOf(seq: number, change: Partial<Publication> = {}): Publicat
 }
 
 describe('publication log', () => {
-  forEachDatabase((_name, open) => {
+  forEachDatabase((_name, open, openBare) => {
     it('gives publications back as they were prepared', async () => {
       const { db, writer } = await opened(open, 'publication');
       const all = [
@@ -338,7 +336,7 @@ describe('publication log', () => {
     });
 
     it('knows which post the touches of an older database go back to', async () => {
-      const db = await open();
+      const db = await openBare();
       const at = migrations.indexOf(carry);
       for (const step of migrations.slice(0, at)) await step.up(db.knex);
       // [market, seq, base_seq]: a post, a touch of it, a touch of that, a post, and in another market the touch of an unknown curve.

@@ -78,7 +78,6 @@ describe('candles and positions', () => {
       const seed = Number.parseInt(process.env.SEED ?? `${Date.now() % 1_000_000}`, 10);
       const pick = drawer(seed);
       const db = await open();
-      await migrate(db);
       const world = await createWorld(db, pick);
       const steps = name === 'SQLite' ? 260 : 90;
       let reversals = 0;

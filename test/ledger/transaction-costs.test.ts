@@ -6,7 +6,6 @@ import { verifyActivity } from '../../keepers/verify/activity.js';
 import { rebuildActivity } from '../../ledger/accounts/rebuild.js';
 import { GAS_DAYS } from '../../ledger/accounts/tables.js';
 import { sendForRows } from '../../ledger/db/dialects.js';
-import { migrate } from '../../ledger/db/db.js';
 import { migrations } from '../../ledger/migrations/index.js';
 import { readSwapProfits } from '../../ledger/swaps/swap-costs.js';
 import { insertOutbox } from '../../ledger/transactions/outbox.js';
@@ -27,13 +26,12 @@ const costOf = (nonce: number, txKey: string, feeWei: bigint): TransactionCost =
   ...{ signer: OWNER, nonce, hash: '0x', txKey, blockNumber: 1, gasUsed: 10, feeWei, seenMs: 5, succeeded: true },
 });
 
-forEachDatabase((name, open) => {
+forEachDatabase((name, open, openBare) => {
   describe(`costs of transactions, ${name}`, () => {
     let db: Db;
 
     beforeEach(async () => {
       db = await open();
-      await migrate(db);
     });
 
     const store = (role: CostRole, cost: TransactionCost, after?: () => Promise<void>) =>
@@ -135,7 +133,7 @@ forEachDatabase((name, open) => {
     });
 
     it('of orders lose no fee that was noted before they had one definition', async () => {
-      const old = await open();
+      const old = await openBare();
       const at = migrations.findIndex(({ name: step }) => step === '0040-swap-fees');
       await old.knex.transaction(async (tx) => {
         for (const step of migrations.slice(0, at)) await step.up(tx);
@@ -202,7 +200,7 @@ forEachDatabase((name, open) => {
       const world = await createTradedLedger(db, MARKETS, drawer(5));
       for (let fills = 0; fills < 2;) fills += await world.step();
       const [post] = await db.knex('publications').limit(1);
-      const old = await open();
+      const old = await openBare();
       const at = migrations.findIndex(({ name: step }) => step === '0029-gas');
       await old.knex.transaction(async (tx) => {
         for (const step of migrations.slice(0, at)) await step.up(tx);

@@ -1,13 +1,17 @@
 /** What the API says of makers, takers and markets is what an independent program counts from decompositions, curves and the order log. */
+import { once } from 'node:events';
+import { Agent, request, type IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { expect } from 'chai';
+import type { z } from 'zod';
 import { INTERVALS } from '../../core/market-data/intervals.js';
 import { verifyActivity } from '../../keepers/verify/activity.js';
 import { VerifyError } from '../../keepers/verify/verification.js';
-import { GAS_DAYS, MAKER_HOURS, MARKET_HOURS, TAKER_DAYS } from '../../ledger/accounts/tables.js';
+import { GAS_DAYS, MAKER_HOURS, MARKET_HOURS, TAKER_DAYS, type MakerSum } from '../../ledger/accounts/tables.js';
+import type { Address } from '../../core/types.js';
 import { migrate } from '../../ledger/db/db.js';
 import { readBusiness } from '../../ledger/accounts/business.js';
 import { insertCosts, type TransactionCost } from '../../ledger/transactions/costs.js';
-import { dayFigures } from '../../ledger/market-data/reads.js';
 import type { Db } from '../../ledger/types.js';
 import { candlesSchema } from '../../server/read/candles.js';
 import { operatorSummarySchema } from '../../server/read/accounts/operator-summary.js';
@@ -16,24 +20,31 @@ import { takerSummarySchema } from '../../server/read/accounts/taker-summary.js'
 import { forEachDatabase, isOneEnough } from '../support/db.js';
 import { MARKETS } from '../support/ledger-log.js';
 import { WETH } from '../support/markets.js';
-import { slowCandles, slowTrades } from '../support/api/market-data.js';
+import { slowCandles, slowNext, slowTrades } from '../support/api/market-data.js';
 import { drawer } from '../support/random.js';
 import { startReadServer, type ReadServer } from '../support/api/read-server.js';
 import {
+  averageCost,
+  exactDecimal,
   hear,
+  parsedRows,
   slowBooks,
   slowMaker,
   slowTaker,
   unitsOf,
   type Heard,
+  type ParsedRow,
   type StoredOrderRow,
 } from '../support/nodes/slow-accounts.js';
+import { plain, slowTicker, slowUserFills } from '../support/nodes/slow-tickers.js';
+import { post, startGateway } from '../support/gateway.js';
 import { createTradedLedger, type TradedLedger } from '../support/worlds/traded-ledger.js';
 
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
-/** `npm run test:deep` takes ten thousand. */
-const FILLS = isOneEnough() ? 300 : 10_000;
+/** `npm run test:deep` takes ten thousand; FILLS chooses otherwise. */
+const FILLS = Number.parseInt(process.env.FILLS ?? '', 10) || (isOneEnough() ? 300 : 10_000);
 
 describe('accounts', () => {
   forEachDatabase((_name, open) => {
@@ -44,7 +55,6 @@ describe('accounts', () => {
 
     beforeEach(async () => {
       db = await open();
-      await migrate(db);
       world = await createTradedLedger(db, MARKETS, drawer(seed));
       server = await startReadServer(db, MARKETS, { nowMs: () => world.nowMs() });
     });
@@ -52,6 +62,17 @@ describe('accounts', () => {
     afterEach(() => server.close());
 
     const verify = () => verifyActivity({ q: db.knex, markets: MARKETS, onProgress: () => undefined });
+
+    const agent = new Agent({ keepAlive: true });
+    after(() => agent.destroy());
+
+    /** A resource as it comes: tens of thousands of them are not held against the OpenAPI document, as those that tests fetch are. */
+    async function get(path: string): Promise<{ status: number; body: unknown }> {
+      const [response] = (await once(request(`${server.url}${path}`, { agent }).end(), 'response')) as [
+        IncomingMessage,
+      ];
+      return { status: response.statusCode ?? 0, body: await json(response) };
+    }
 
     /** Trades at random, with reversals in between, until so many fills were made. */
     async function trade(fills: number): Promise<void> {
@@ -68,16 +89,20 @@ describe('accounts', () => {
     it('are what an independent program counts, to the unit, through reversals', async function () {
       this.timeout(FILLS * 600);
       await trade(FILLS);
-      const heard = await Promise.all(MARKETS.map((market) => hear(server.get, market)));
+      const heard = await Promise.all(MARKETS.map((market) => hear(get, market)));
       expect(heard.reduce((sum, { fills }) => sum + fills.length, 0)).to.be.greaterThan(FILLS / 3);
-      const rows = await db.knex('order_log').orderBy('order_seq').select<StoredOrderRow[]>();
+      const rows = parsedRows(await db.knex('order_log').orderBy('order_seq').select<StoredOrderRow[]>());
+      await compareWire(heard, rows);
+      let moved = 0;
       for (const one of heard) {
         await compareCandles(one);
-        await compareDay(one);
         const books = slowBooks(one, rows);
         for (const maker of world.makers) await compareMaker(one, books, maker);
+        for (const maker of world.makers) moved += await comparePast(one, maker);
         for (const taker of world.takers) await compareTaker(one, taker);
       }
+      const isLonger = heard.some(({ fills }) => hourOf(fills.at(-1)!) > hourOf(fills[0]!));
+      if (isLonger) expect(moved, 'positions that went on after the first hour').to.be.greaterThan(0);
       // One sum per taker and market at least, and those of makers beside them.
       const takers = new Set(
         heard.flatMap(({ market, fills }) => fills.map(({ taker }) => `${market.index} ${taker}`)),
@@ -85,13 +110,24 @@ describe('accounts', () => {
       expect(await verify()).to.be.greaterThan(takers.size);
     });
 
+    /** All candles of a market since its first trade, a page of the newest after the other. */
+    async function candlesOf(pair: string, interval: string) {
+      const found: z.infer<typeof candlesSchema>['candles'] = [];
+      for (let to = ''; ;) {
+        const { body } = await server.get(`/v0/candles/${pair}?interval=${interval}${to}`);
+        const { candles } = candlesSchema.parse(body);
+        if (candles.length === 0) return found;
+        found.unshift(...candles);
+        to = `&to=${candles[0]!.open_ms - 1}`;
+      }
+    }
+
     async function compareCandles({ market, fills }: Heard): Promise<void> {
       const slow = slowCandles(fills.flatMap((fill) => slowTrades(market, fill)));
       for (const interval of INTERVALS) {
-        const { body } = await server.get(`/v0/candles/${market.pair}?interval=${interval}`);
-        const { candles } = candlesSchema.parse(body);
-        const traded = candles.filter(({ trades }) => trades > 0);
+        const candles = await candlesOf(market.pair, interval);
         const ticks = (price: string): bigint => unitsOf(price, 8) / unitsOf(market.tickSize, 8);
+        const traded = candles.filter(({ trades }) => trades > 0);
         const found = traded.map((one) => [
           `${interval}:${one.open_ms}`,
           [
@@ -101,28 +137,58 @@ describe('accounts', () => {
             one.trades,
           ].join(' '),
         ]);
-        const first = candles[0]!.open_ms;
-        const due = [...slow].filter(([key]) => {
-          const [of, openMs] = key.split(':');
-          return of === interval && Number(openMs) >= first;
-        });
+        const due = [...slow].filter(([key]) => key.startsWith(`${interval}:`));
         expect(Object.fromEntries(found), `${interval} of ${market.pair}, seed ${seed}`).to.deep.equal(
           Object.fromEntries(due),
         );
+        // Where nothing was traded stands one at the price before it.
+        for (const [i, one] of candles.entries()) {
+          const before = candles[i - 1];
+          if (before !== undefined) expect(one.open_ms).to.equal(slowNext(interval, before.open_ms));
+          const { open, high, low, close, base_volume: base, quote_volume: quote } = one;
+          if (one.trades === 0)
+            expect([open, high, low, close, base, quote]).to.deep.equal([...Array(4).fill(before?.close), '0', '0']);
+        }
       }
     }
 
-    async function compareDay({ market, fills }: Heard): Promise<void> {
-      const trades = fills.flatMap((fill) => slowTrades(market, fill));
-      const endMs = (Math.floor(world.nowMs() / 60_000) + 1) * 60_000;
-      const day = trades.filter(({ timeMs }) => timeMs >= endMs - DAY_MS);
-      const before = trades.findLast(({ timeMs }) => timeMs < endMs - DAY_MS);
-      expect(await dayFigures(db.knex, market.index, world.nowMs()), `seed ${seed}`).to.deep.equal({
-        baseUnits: day.reduce((sum, one) => sum + one.base, 0n),
-        quoteUnits: day.reduce((sum, one) => sum + one.quote, 0n),
-        previousTicks: before?.ticks ?? day[0]?.ticks ?? null,
-        lastTicks: trades.at(-1)?.ticks ?? null,
-      });
+    /** Tickers, and profits of fills, as the exchange wire has them. */
+    async function compareWire(heard: readonly Heard[], rows: readonly ParsedRow[]): Promise<void> {
+      const gateway = await startGateway(db, null);
+      try {
+        gateway.time.nowMs = () => world.nowMs();
+        const info = async <T>(type: string, fields: object = {}): Promise<T> =>
+          (await post(`${gateway.url}/info`, { type, ...fields })).json as T;
+        const [, contexts] = await info<[unknown, Record<string, string | null>[]]>('spotMetaAndAssetCtxs');
+        const mids = await info<Record<string, string>>('allMids');
+        for (const one of heard) {
+          const coin = `@${one.market.index}`;
+          const { prevDayPx, dayNtlVlm, dayBaseVlm, markPx, midPx } = contexts[one.market.index]!;
+          const [last] = await info<{ px: string }[]>('recentTrades', { coin });
+          const found = { dayBaseVlm, dayNtlVlm, prevDayPx, midPx, markPx, lastPx: last?.px ?? null };
+          const shown = Object.entries(found).map(([key, text]) => [
+            key,
+            text === undefined || text === null ? null : plain(text),
+          ]);
+          const slow = slowTicker(one, rows, world.nowMs());
+          expect(Object.fromEntries(shown), `the ticker of ${one.market.pair}, seed ${seed}`).to.deep.equal(slow);
+          expect(mids[coin] === undefined ? null : plain(mids[coin])).to.equal(slow.midPx);
+        }
+        for (const maker of world.makers) {
+          const own = await info<Record<string, string>[]>('userFills', { user: maker });
+          for (const one of heard) {
+            const found = own
+              .filter(({ coin }) => coin === `@${one.market.index}`)
+              .map(({ oid, time, sz, closedPnl }) => ({ oid, time, sz: plain(sz!), closedPnl: plain(closedPnl!) }));
+            expect(found.length, `fills of ${maker}`).to.be.greaterThan(0);
+            expect(found, `fills of ${maker}, seed ${seed}`).to.deep.equal(
+              slowUserFills(one, maker).slice(0, found.length),
+            );
+          }
+        }
+      } finally {
+        await gateway.stop();
+      }
     }
 
     async function compareMaker(heard: Heard, books: ReturnType<typeof slowBooks>, maker: string): Promise<void> {
@@ -145,6 +211,8 @@ describe('accounts', () => {
           volume: quote(found!.volume),
           realised: [quote(found!.realised_pnl), quote(found!.position.realised_pnl)],
           open: base(found!.position.base),
+          average: found!.position.average_price,
+          middle: found!.position.middle,
           unrealised: found!.position.unrealised_pnl === null ? null : quote(found!.position.unrealised_pnl),
           markouts: found!.markouts.map((one) => ({
             seconds: one.seconds,
@@ -165,6 +233,8 @@ describe('accounts', () => {
         volume: paid + got,
         realised: [realised, realised],
         open: slow.open,
+        average: averageCost(market, slow),
+        middle: slow.middle === null ? null : exactDecimal(slow.middle),
         unrealised: slow.unrealised,
         markouts: slow.markouts,
         offered: slow.offered,
@@ -176,6 +246,24 @@ describe('accounts', () => {
         inventory: slow.open,
         closed: realised,
       });
+    }
+
+    const hourOf = ({ timeMs }: { timeMs: number }): number => Math.floor(timeMs / HOUR_MS) * HOUR_MS;
+
+    /** Where a maker stood at the end of the first hour with fills: hours since then are taken from where it stands now. */
+    async function comparePast(heard: Heard, maker: string): Promise<number> {
+      const { market, fills } = heard;
+      const hourMs = hourOf(fills[0]!);
+      const span = `interval=1h&from=${hourMs - 700 * HOUR_MS}&to=${hourMs}`;
+      const { body } = await server.get(`/v0/makers/${maker}/performance?pair=${market.pair}&${span}`);
+      const last = performanceSchema.parse(body).pairs[0]?.inventory.at(-1);
+      if (last === undefined) return 0;
+      const trades = fills.flatMap((fill) => slowTrades(market, fill)).filter((trade) => trade.maker === maker);
+      const openOf = (of: typeof trades): bigint =>
+        of.reduce((sum, { side, base }) => sum + (side === 'bid' ? base : -base), 0n);
+      const open = openOf(trades.filter(({ timeMs }) => timeMs < hourMs + HOUR_MS));
+      expect(unitsOf(last.base, market.base.decimals), `${maker} at ${hourMs}, seed ${seed}`).to.equal(open);
+      return open === openOf(trades) ? 0 : 1;
     }
 
     async function compareTaker(heard: Heard, taker: string): Promise<void> {
@@ -292,7 +380,30 @@ describe('accounts', () => {
         const shares = one.makers.map(({ fillShare }) => fillShare);
         expect(shares.every(({ part }, i) => i === 0 || part <= shares[i - 1]!.part)).to.equal(true);
         expect(one.makers.length).to.be.within(one.fills > 0n ? 1 : 0, 4);
+        expect(one.makerCount).to.be.within(one.makers.length, 4);
       }
+    });
+
+    it('name the five largest makers of a pair, of however many, and count the others', async () => {
+      const { nowMs } = world;
+      const sums = Object.fromEntries(MAKER_HOURS.sums.map((name) => [name, '0'])) as Record<MakerSum, string>;
+      const row = { ...sums, market: 0 };
+      const hourMs = Math.floor(nowMs() / HOUR_MS) * HOUR_MS;
+      const makerOf = (no: number): Address => `0x${no.toString(16).padStart(40, '0')}`;
+      // The larger ones have what they traded in two hours, and none of them a number that a float could hold.
+      const units = (no: number): bigint => 10n ** 22n + BigInt(no * 10 ** 9 + 1);
+      const rows = Array.from({ length: 300 }, (_, i) => [
+        { ...row, maker: makerOf(i), hour_ms: hourMs, bought_base: `${units(i)}`, fills: '1' },
+        { ...row, maker: makerOf(i), hour_ms: hourMs - HOUR_MS, sold_base: `${units(i)}`, sold_quote: '7' },
+        { ...row, maker: makerOf(i), hour_ms: hourMs - 24 * HOUR_MS, bought_base: `${10n ** 30n}` },
+      ]).flat();
+      for (let at = 0; at < rows.length; at += 25) await db.knex(MAKER_HOURS.name).insert(rows.slice(at, at + 25));
+      const { markets } = await readBusiness(db.knex, MARKETS, { nativeToken: WETH.address, nowMs: nowMs() });
+      const [facts] = markets;
+      expect(facts!.makers.map((one) => [one.maker, one.fillRate.part, one.volumeUnits])).to.deep.equal(
+        [299, 298, 297, 296, 295].map((no) => [makerOf(no), 2n * units(no), 7n]),
+      );
+      expect([facts!.makerCount, markets[1]!.makerCount]).to.deep.equal([300, 0]);
     });
 
     it('are the same when they are made anew, and every change of a sum or a middle is found', async () => {

@@ -5,7 +5,7 @@ import { EMPTY_ROOT, LEAF_ENCODING } from '../../core/merkle.js';
 import type { Address } from '../../core/types.js';
 import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
 import { readBalancesSince, readCheckpointState } from '../../ledger/settlements/checkpoint-log.js';
-import { migrate, readTx } from '../../ledger/db/db.js';
+import { readTx } from '../../ledger/db/db.js';
 import { commitGeneration, lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { fillSeqs } from '../../ledger/views/reads.js';
 import { insertOutcomes, insertSettlements } from '../../ledger/settlements/settlement-log.js';
@@ -43,7 +43,6 @@ forEachDatabase((name, open) => {
 
     beforeEach(async () => {
       db = await open();
-      await migrate(db);
       checkpointer = createCheckpointer(db);
       view = viewOf();
       const deps: Partial<ReadDeps> = {
@@ -317,9 +316,10 @@ forEachDatabase((name, open) => {
           pending: true,
           pending_since_block: 104,
           settles_from_ms: NOW_MS - 1_000 + PACE.intervalMs,
+          requests_short: 3,
         },
-        { token: 'USDC', ...none, pending_since_block: null, settles_from_ms: null },
-        { token: 'DAI', ...none, pending_since_block: null, settles_from_ms: null },
+        { token: 'USDC', ...none, pending_since_block: null, settles_from_ms: null, requests_short: 0 },
+        { token: 'DAI', ...none, pending_since_block: null, settles_from_ms: null, requests_short: 0 },
       ]);
       expect(body.events.map((one) => [one.event, one.amount])).to.deep.equal([
         ['deposited', '10'],

@@ -21,6 +21,8 @@ describe('files of the console', () => {
     writeFileSync(join(folder, 'index.html'), '<!doctype html><title>Curvebook</title>');
     writeFileSync(join(folder, 'assets', 'main-AB12.js'), 'export {};');
     writeFileSync(join(folder, 'assets', 'main-AB12.js.map'), '{}');
+    const docs = { '/docs': '<p>front</p>', '/docs/errors/EXPIRED': '<p>upper</p>', '404': '<p>no such page</p>' };
+    writeFileSync(join(folder, 'docs.json'), JSON.stringify({ ...docs, '/docs/errors/expired': '<p>lower</p>' }));
     const routes = consoleRoutes(unlimited, { rpcUrl: 'https://rpc.example.org/v1/secret', folder });
     if (routes === null) throw new Error('nothing was built');
     listening = await listen(createApp({ routers: [routes], logger: { info: silent, error: silent } }), 0, '127.0.0.1');
@@ -43,6 +45,34 @@ describe('files of the console', () => {
       expect(policy).not.to.include('unsafe');
       const etag = page.headers.get('etag') ?? '';
       expect((await fetch(listening.url + path, { headers: { 'if-none-match': etag } })).status).to.equal(304);
+    }
+  });
+
+  it('serves the docs by their exact paths, under a policy that talks to this server alone', async () => {
+    for (const [path, text] of Object.entries({
+      '/docs': 'front',
+      '/docs/': 'front',
+      '/docs/errors/EXPIRED': 'upper',
+      '/docs/errors/expired': 'lower',
+    })) {
+      const page = await fetch(listening.url + path);
+      expect(page.status, path).to.equal(200);
+      expect(await page.text(), path).to.include(text);
+      expect((page.headers.get('content-security-policy') ?? '').split('; ')).to.include("connect-src 'self'");
+      const etag = page.headers.get('etag') ?? '';
+      expect((await fetch(listening.url + path, { headers: { 'if-none-match': etag } })).status).to.equal(304);
+    }
+    for (const path of [
+      '/docs/nowhere',
+      '/docs/404',
+      '/docs/errors/..%2f..%2fexpired',
+      '/docs/errors/Expired',
+      '/docs/__proto__',
+    ]) {
+      const page = await fetch(listening.url + path);
+      expect(page.status, path).to.equal(404);
+      expect(await page.text(), path).to.include('no such page');
+      expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");
     }
   });
 

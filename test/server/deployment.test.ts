@@ -3,7 +3,6 @@ import { Interface, id } from 'ethers';
 import type { z } from 'zod';
 import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 import type { Market } from '../../core/types.js';
-import { migrate } from '../../ledger/db/db.js';
 import { abiHash, deploymentSchema } from '../../server/read/deployment.js';
 import type { DeploymentFacts } from '../../server/read/deps.js';
 import { forOneDatabase } from '../support/db.js';
@@ -26,7 +25,6 @@ forOneDatabase((name, open) => {
     const markets: Market[] = [];
     beforeEach(async () => {
       const db = await open();
-      await migrate(db);
       markets.splice(0, markets.length, WETH_USDC);
       server = await startReadServer(db, markets, { deployment: FACTS });
     });

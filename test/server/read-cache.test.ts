@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
 import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
 import { insertCheckpoint, readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
-import { migrate } from '../../ledger/db/db.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import type { Db } from '../../ledger/types.js';
 import { createCheckpointView, type CheckpointView } from '../../server/read/checkpoint-view.js';
@@ -35,7 +34,6 @@ forOneDatabase((name, open) =>
 
     beforeEach(async () => {
       db = await open();
-      await migrate(db);
       view = createCheckpointView({ db, deploymentId: 'd', pollIntervalMs: 10, logger: { error: () => undefined } });
       sessions = createSessions();
       actions = new Map();

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
-import { migrate, openDb } from '../../ledger/db/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { bookSchema } from '../../server/read/book.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
@@ -33,7 +33,6 @@ forEachDatabase((name, open) => {
 
     async function start(markets = MARKETS): Promise<World> {
       db = await open();
-      await migrate(db);
       state = {
         readiness: { ready: false, reason: 'missing_canonical_state' },
         watcher: { targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null },

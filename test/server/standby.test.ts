@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Router from '@koa/router';
 import { expect } from 'chai';
 import type { Config } from '../../cli/config.js';
-import type { Shared } from '../../cli/roles/shared.js';
+import type { RoleContext } from '../../cli/roles/context.js';
 import { serveStandby } from '../../cli/roles/gateway/standby.js';
 import { createApp } from '../../server/app.js';
 import { createDoor, type Door } from '../../server/door.js';
@@ -28,7 +28,7 @@ const silent = { info: () => undefined, error: () => undefined };
 const contract = `0x${'1'.repeat(40)}`;
 
 /** What serving reads asks of a process; its roles are not started here. */
-function processOf(db: Db, door: Door, seen: { url: string | null; warned?: string[] }): Shared<Config> {
+function processOf(db: Db, door: Door, seen: { url: string | null; warned?: string[] }): RoleContext<Config> {
   const manifest = {
     chainId: 8453,
     deploymentId: '00aa',
@@ -54,8 +54,8 @@ function processOf(db: Db, door: Door, seen: { url: string | null; warned?: stri
     debug: () => undefined,
     warn: (_: object, message: string) => void seen.warned?.push(message),
     error: () => undefined,
-  } as unknown as Shared['logger'];
-  const shared = {
+  } as unknown as RoleContext['logger'];
+  const context = {
     config,
     doors: { http: door, ops: door },
     db,
@@ -67,7 +67,7 @@ function processOf(db: Db, door: Door, seen: { url: string | null; warned?: stri
     monotonicMs: () => performance.now(),
     nowMs: () => Date.now(),
   };
-  return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared<Config>;
+  return { ...context, keepers: { signers: [], poster: null } } as unknown as RoleContext<Config>;
 }
 
 const openRow = (orderSeq: number, market = 0): OrderLogRow => {
@@ -214,8 +214,8 @@ describe('a process that waits for its logs', () => {
   it('takes actions at the same address once it is promoted, from the last row that the earlier owner stored', async () => {
     const seen: { url: string | null } = { url: null };
     const acquired = Promise.withResolvers<void>();
-    const shared = processOf(db, door, seen);
-    const serving = serveStandby(shared, acquired.promise, options());
+    const context = processOf(db, door, seen);
+    const serving = serveStandby(context, acquired.promise, options());
     await until(() => seen.url !== null);
     const { url } = seen;
     const first = await acquireWriter(db, 'order');
@@ -233,7 +233,7 @@ describe('a process that waits for its logs', () => {
     const signed = (nonce: number) => signRequest(orderAction(limit(true, '2500', '1')), 1, nonce);
     const early = await post(`${url}/exchange`, signed(Date.now()));
     expect([early.status, early.text.split(':')[0]], 'not before').to.deep.equal([503, 'standby']);
-    Object.assign(shared, {
+    Object.assign(context, {
       readiness: () => ({ ready: true, reason: null }),
       watcherStatus: () => ({ findings: [] }),
     });

@@ -11,7 +11,6 @@ import type { Address, Market, MarketSnapshot } from '../../core/types.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
-import { migrate } from '../../ledger/db/db.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
@@ -94,7 +93,6 @@ forOneDatabase((name, open) =>
 
     it('says where a platform stands that has not scanned anything', async () => {
       const db = await open();
-      await migrate(db);
       server = await startReadServer(db, [WETH_USDC, WETH_DAI]);
       const { ready, reason, ledger, curves, keepers, transactions, checkpoint, last_reversal } = await status();
       expect([ready, reason]).to.deep.equal([false, 'missing_canonical_state']);
@@ -264,7 +262,6 @@ forOneDatabase((name, open) =>
 
     it('reads the logs at most once a second, and again after a failure', async () => {
       const db = await open();
-      await migrate(db);
       let reads = 0;
       let clockMs = 5_000;
       const one = await startReadServer(db, [WETH_USDC], { nowMs: () => clockMs });

@@ -11,8 +11,8 @@ import type { Backend } from './processes.js';
 import type { Simulation } from './world.js';
 
 interface Auditor {
-  /** Called for every commit; `afterStep` then looks. */
-  committed(): void;
+  /** Called for every commit, with the tables that have new rows; `afterStep` then looks. */
+  committed(tables: ReadonlySet<string>): void;
   afterStep(): void;
   /** What processes say of themselves against what is so. */
   judgeReadiness(): void;
@@ -32,6 +32,9 @@ const SURPLUS_MS = 60_000;
 /** More transfers to oneself than gaps that crashes and reorganisations leave. */
 const MAX_GAPS = 40;
 
+/** Each replacement pays a tenth more, from the base fee up to the ceiling. */
+const MAX_PER_NONCE = 40;
+
 const INTEGRITY_HALTS_OF_REORGS = ['canonical_mismatch'];
 
 interface OrderEffect {
@@ -49,6 +52,8 @@ export function createAuditor(
   const { chain, record, scheduler } = world;
   let db = new Database(path, { readonly: true });
   let isDue = false;
+  /** Tables with rows that nothing here has looked at. */
+  const grown = new Set(['reversals', 'generations', 'order_log', 'halts']);
   let generation = 0;
   let haltNo = 0;
   let reversals = 0;
@@ -126,11 +131,14 @@ export function createAuditor(
          coalesce((select max(clears_halt_no) from reversals), 0)) order by halt_no`,
     );
 
-  /** What was booked since, event by event. */
-  function auditGenerations(): void {
+  function auditReversals(): void {
     const [{ count } = { count: 0 }] = rows<{ count: number }>('select count(*) as count from reversals');
     if (count !== reversals) record.count('ledger reversed');
     reversals = count;
+  }
+
+  /** What was booked since, event by event. */
+  function auditGenerations(): void {
     for (const one of rows<{ generation: number; from_block: number; to_block: number; block_hash: Hex }>(
       'select generation, from_block, to_block, block_hash from generations where generation > ? order by generation',
       generation,
@@ -159,13 +167,17 @@ export function createAuditor(
           `fill ${event.fillSeq} ${event.curveSeq} ${event.baseUnits} ${event.quoteUnits} ${event.feeUnits}`,
         );
         record.count('fill on-chain');
+        record.count(`fill of ${event.marketId}`);
       } else if (['deposited', 'requested', 'settled', 'executed'].includes(event.type) && 'maker' in event) {
         told.set(key, `${event.type} ${event.maker} ${event.token} ${saturated(event.amountUnits)}`);
         record.count(`${event.type} on-chain`);
       } else if (event.type === 'orderFilled') {
         const { owner, nonce, amountInUnits, amountOutUnits, feeUnits } = event;
         told.set(key, `order ${owner} ${nonce} ${amountInUnits} ${amountOutUnits} ${feeUnits}`);
-      } else if (event.type === 'posted' || event.type === 'touched') record.count(`${event.type} on-chain`);
+      } else if (event.type === 'posted' || event.type === 'touched') {
+        record.count(`${event.type} on-chain`);
+        record.count(`curve of ${event.marketId}`);
+      }
     }
     const booked = new Map<string, string>();
     for (const row of rows<Record<string, string | number>>(
@@ -218,6 +230,9 @@ export function createAuditor(
         } else if (type === 'close') closed.add(oid);
       }
     }
+  }
+
+  function auditPromises(): void {
     for (const oid of promises.placed.keys()) {
       if (explained.has(oid)) continue;
       explained.add(oid);
@@ -236,6 +251,12 @@ export function createAuditor(
        where tx_key like 'settle:%' or tx_key like 'post:%' or tx_key like 'order:%' group by tx_key having count(distinct nonce) > 1`,
     ))
       violate(`sent twice: ${one.tx_key} has ${one.count} nonces`);
+    const [most] = rows<{ signer: string; nonce: number; count: number }>(
+      'select signer, nonce, count(*) as count from outbox group by signer, nonce order by count desc limit 1',
+    );
+    record.most('transactions of a nonce', most?.count ?? 0);
+    if (most !== undefined && most.count > MAX_PER_NONCE)
+      violate(`replaced without end: nonce ${most.nonce} of ${most.signer} has ${most.count} transactions`);
     for (const one of rows<{ order_id: string; count: number }>(
       `select order_id, count(*) as count from swap_attempts join
          (select distinct tx_key from outbox) as signed on signed.tx_key = swap_attempts.tx_key
@@ -258,16 +279,20 @@ export function createAuditor(
   }
 
   return {
-    committed: () => {
+    committed(tables) {
       isDue = true;
+      for (const table of tables) grown.add(table);
     },
     afterStep() {
       if (!isDue) return;
       isDue = false;
       const before = generation;
-      auditGenerations();
-      auditOrders();
-      auditHalts();
+      if (grown.has('reversals')) auditReversals();
+      if (grown.has('generations')) auditGenerations();
+      if (grown.has('order_log')) auditOrders();
+      auditPromises();
+      if (grown.has('halts')) auditHalts();
+      grown.clear();
       if (generation !== before) auditOutbox();
       if (generation !== before) auditBalances();
     },
@@ -293,6 +318,7 @@ export function createAuditor(
     reopen(next) {
       db.close();
       statements.clear();
+      for (const table of ['reversals', 'generations', 'order_log', 'halts']) grown.add(table);
       db = new Database(next, { readonly: true });
     },
     close: () => void db.close(),

@@ -26,7 +26,7 @@ export interface Clients {
   /** Has everybody act from now on. */
   start(): void;
   /** One order of a maker, of little worth; its id once it is acknowledged, null when it is not. */
-  placeOne(role: string): Promise<number | null>;
+  placeOne(role: string, market: Market): Promise<number | null>;
 }
 
 const MID_TICKS = 250_000;
@@ -185,8 +185,8 @@ export function createClients(world: Simulation, backend: Backend, markets: read
       }
       for (const role of TAKER_ROLES) keepsActing(role, 3_000, takerActs);
     },
-    async placeOne(role) {
-      const [oid] = await place(role, [{ ...drawn(role, markets[0]!), lots: 100 }]);
+    async placeOne(role, market) {
+      const [oid] = await place(role, [{ ...drawn(role, market), lots: 100 }]);
       return oid ?? null;
     },
   };

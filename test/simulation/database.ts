@@ -1,27 +1,41 @@
 /** Faults of the database: statements that wait or fail, commits that fail before or after they took effect, crashes at any of them. */
 import { SqliteClient } from '../../ledger/db/dialects.js';
+import { createAnswers } from './speed/answers.js';
+import { createFences } from './sql/fences.js';
+import type { HintBoard } from './sql/hints.js';
 import { never, type Actor } from './scheduler.js';
 import { nameOf, strikes, type Simulation } from './world.js';
 
 interface Connection {
   readonly inTransaction: boolean;
   readonly open: boolean;
+  prepare(sql: string): { get(...bindings: unknown[]): unknown };
   exec(sql: string): unknown;
   close(): unknown;
 }
-type Query = { sql: string };
+type Query = { sql: string; bindings?: readonly unknown[]; response?: unknown };
 type Send = (connection: Connection, query: Query) => Promise<unknown>;
+
+const INSERTS = /^\s*(?:insert|replace)\b[^(]*?\binto ["`]?(\w+)/i;
 
 const broken = (what: string): Error => Object.assign(new Error(`disk I/O error ${what}`), { code: 'SQLITE_IOERR' });
 
-/** Has every statement of a process pass through the simulation; the returned function ends that. */
-export function installDatabaseFaults(world: Simulation, committed: () => void): () => void {
+/** Has every statement of a process pass through the simulation; the returned function ends that. `committed` hears of the tables with new rows. */
+export function installDatabaseFaults(
+  world: Simulation,
+  hints: HintBoard,
+  committed: (tables: ReadonlySet<string>) => void,
+): () => void {
   const prototype = SqliteClient.prototype as unknown as { _query: Send };
   const original = prototype._query;
   const { scheduler, record } = world;
   const owners = new WeakMap<Connection, Actor>();
-  /** Connections whose session was ended from outside. */
-  const severed = new WeakSet<Connection>();
+  const answers = createAnswers();
+  const fences = createFences(world);
+  /** Tables with rows that an open transaction has added. */
+  const grown = new WeakMap<Connection, Set<string>>();
+  /** Connections whose session was ended from outside, and whether that ended a transaction. */
+  const severed = new WeakMap<Connection, boolean>();
 
   /** A process that dies leaves no transaction open; one that is stopped has its session ended. */
   function own(connection: Connection, actor: Actor): void {
@@ -29,11 +43,21 @@ export function installDatabaseFaults(world: Simulation, committed: () => void):
     actor.onDeath.push(() => {
       if (connection.open) connection.close();
     });
-    actor.onSevered.push(() => {
+    actor.onSevered.push((survive) => {
       if (!connection.open) return;
+      // Whoever takes a log over ends the session that keeps a row of it; of the others the fence alone is left.
+      if (survive && !connection.inTransaction) return;
+      severed.set(connection, connection.inTransaction);
       if (connection.inTransaction) connection.exec('ROLLBACK');
-      severed.add(connection);
     });
+  }
+
+  function noteInsert(connection: Connection, sql: string): void {
+    if (/^BEGIN/i.test(sql)) grown.delete(connection);
+    const table = INSERTS.exec(sql)?.[1];
+    if (table === undefined) return;
+    const tables = grown.get(connection) ?? new Set();
+    grown.set(connection, tables.add(table.toLowerCase()));
   }
 
   async function query(this: unknown, connection: Connection, sent: Query): Promise<unknown> {
@@ -44,8 +68,10 @@ export function installDatabaseFaults(world: Simulation, committed: () => void):
     const where = nameOf(actor);
     const { sql } = sent;
     const isCommit = /^COMMIT/i.test(sql);
-    if (severed.has(connection)) {
-      severed.delete(connection);
+    const endedTransaction = severed.get(connection);
+    if (endedTransaction !== undefined) {
+      // Whatever is still sent of a transaction fails with its session; without it each statement would be carried out by itself.
+      if (!endedTransaction || /^(?:BEGIN|ROLLBACK)/i.test(sql)) severed.delete(connection);
       throw broken('after its session was ended');
     }
     if (strikes(world, isCommit ? 'crashBeforeCommit' : 'crashAtStatement', where)) {
@@ -61,10 +87,15 @@ export function installDatabaseFaults(world: Simulation, committed: () => void):
       connection.exec('ROLLBACK');
       throw broken('before the commit');
     }
-    const answer = await original.call(this, connection, sent);
+    if (isCommit) fences.committing(connection, where);
+    const answer = await answers.of(connection, sent, () => original.call(this, connection, sent));
+    noteInsert(connection, sql);
+    fences.sent(connection, sent);
+    hints.sent(connection, sql);
     record.trace(() => `${scheduler.nowMs()} ${where} ${sql.slice(0, 60).replace(/trx\d+/, 'trx')}`);
     if (!isCommit) return answer;
-    committed();
+    committed(grown.get(connection) ?? new Set());
+    grown.delete(connection);
     if (strikes(world, 'crashAfterCommit', where)) {
       scheduler.kill(actor);
       return never();

@@ -76,7 +76,8 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
     );
     await scheduler.sleep(decisions.int(`latency:${where}`, 1, 12));
     if (actor.isDead) return never();
-    return { ok: true, status: 200, json: async () => (Array.isArray(body) ? answers : answers[0]) };
+    const text = JSON.stringify(Array.isArray(body) ? answers : answers[0]);
+    return { ok: true, status: 200, body: [Buffer.from(text)] };
   }
 
   async function answer(endpoint: Endpoint, { method, params }: Request): Promise<Answer> {

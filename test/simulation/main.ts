@@ -10,7 +10,9 @@
  *   --trace       print every step
  *   --calm        without faults
  *   --quiet       only verdicts
+ *   --resume FILE writes down which seeds are done, with the commit, and leaves out those that the file has of the same commit
  *   --shrink      of the first run that fails, the fewest events that still make it fail
+ *   --events LIST only these events happen, by the names that --shrink prints, parted by commas
  *   --mistakes    puts mistakes into a copy of the sources, one by one, and looks how soon each is found
  *   --only NAMES  only these mistakes
  *   --minutes M   of a processor's time, how long each is looked for (10)
@@ -19,6 +21,7 @@ import { parseArgs } from 'node:util';
 import { DEFAULT_FAULTS, NO_FAULTS } from './faults.js';
 import { tryMistakes } from './search/mistakes.js';
 import { createReport } from './search/report.js';
+import { currentCommit, resume } from './search/resume.js';
 import { simulateAll } from './crew.js';
 import type { RunResult } from './run.js';
 import { shrink } from './search/shrink.js';
@@ -38,7 +41,9 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     calm: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
+    resume: { type: 'string' },
     shrink: { type: 'boolean', default: false },
+    events: { type: 'string' },
     mistakes: { type: 'boolean', default: false },
   },
 });
@@ -57,12 +62,25 @@ if (values.mistakes) {
   const report = createReport();
   let failed = null as RunResult | null;
   const lines: string[] | null = values.trace ? [] : null;
+  const only = values.events === undefined ? null : new Set(values.events.split(','));
+  const wanted = Array.from({ length: parseInt(values.seeds, 10) }, (_, i) => first + i);
+  // A run without faults, or of few lies, says nothing about the usual one.
+  if (values.resume !== undefined && (values.calm || values.lies !== undefined || only !== null))
+    throw new RangeError('--resume goes with the usual faults: without --calm, --lies and --events');
+  const resumed = values.resume === undefined ? null : resume(values.resume, currentCommit(), blocks);
+  const before = wanted.flatMap((seed) => resumed?.done.get(seed) ?? []);
+  const failedBefore = before.filter(({ violations }) => violations.length > 0);
+  if (resumed !== null) {
+    console.log(`${before.length} of ${wanted.length} seeds are done; ${resumed.others} lines are of other runs`);
+    for (const { seed, violations } of failedBefore) console.log(`seed ${seed}: FAILED ${violations[0]}`);
+  }
   await simulateAll({
-    seeds: Array.from({ length: parseInt(values.seeds, 10) }, (_, i) => first + i),
-    options: { blocks, faults, lines },
+    seeds: wanted.filter((seed) => resumed?.done.has(seed) !== true),
+    options: { blocks, faults, lines, only },
     threads: lines === null ? parseInt(values.threads, 10) : 1,
     onResult(result) {
       report.add(result);
+      resumed?.note(result);
       if (lines !== null) console.log(lines.splice(0).join('\n'));
       const verdict = result.violations.length === 0 ? 'ok' : `FAILED ${result.violations.slice(0, 3).join('\n  ')}`;
       const { seed, digest, cpuMs } = result;
@@ -76,6 +94,9 @@ if (values.mistakes) {
     const least = await shrink({ seed: failed.seed, blocks, faults }, failed);
     console.log(`${failed.taken.length} events shrink to ${least.taken.length} and ${least.blocks} blocks:`);
     console.log([...least.taken, ...least.violations.slice(0, 1)].map((line) => `  ${line}`).join('\n'));
+    const narrowed = [values.calm ? ' --calm' : '', values.lies === undefined ? '' : ` --lies ${values.lies}`].join('');
+    const { seed, asked, taken } = least;
+    console.log(`npm run simulate -- --seed ${seed} --blocks ${asked}${narrowed} --events '${taken.join()}'`);
   }
-  process.exitCode = failed === null ? 0 : 1;
+  process.exitCode = failed === null && failedBefore.length === 0 ? 0 : 1;
 }

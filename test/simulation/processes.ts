@@ -8,21 +8,24 @@ import { loadConfig, type Config } from '../../cli/config.js';
 import { startExecutor } from '../../cli/roles/executor/role.js';
 import { startCompactor } from '../../cli/roles/gateway/role.js';
 import { swapRouter } from '../../cli/roles/gateway/swap-api.js';
-import { startPoster } from '../../cli/roles/poster/start.js';
+import { warmPoster } from '../../cli/roles/poster/start.js';
 import { startSettler } from '../../cli/roles/settler/role.js';
-import type { Shared } from '../../cli/roles/shared.js';
+import type { RoleContext } from '../../cli/roles/context.js';
+import type { RoleRun, RoleTopic } from '../../cli/roles/role.js';
+import { wakeByHints } from '../../cli/roles/wakes.js';
 import { startLedger } from '../../cli/roles/watcher/ledger.js';
 import { createMinOrderUnits } from '../../core/min-order.js';
 import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
-import { NO_HINTS } from '../../ledger/db/hints.js';
 import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
 import type { Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { createApp } from '../../server/app.js';
 import { createGateway, type Gateway } from '../../server/orders/engine.js';
 import type { Locks } from './locks.js';
+import type { HintBoard } from './sql/hints.js';
+import { gatewayDeps, standBy } from './roles/standby.js';
 import { createActor, type Actor } from './scheduler.js';
 import type { Simulation } from './world.js';
 
@@ -46,8 +49,6 @@ const SETTINGS = {
   ROLES: 'watcher,gateway,poster,settler,executor',
   LOG_LEVEL: 'silent',
   CURVE_TTL_SEC: '30',
-  POLL_INTERVAL_MS: '1000',
-  SETTLE_INTERVAL_MS: '2000',
   CHECKPOINT_INTERVAL_SEC: '60',
   CLAIM_INTERVAL_SEC: '5',
   SMALL_CLAIM_INTERVAL_SEC: '5',
@@ -55,12 +56,23 @@ const SETTINGS = {
   SWAP_ORDER_TTL_SEC: '30',
 };
 
+/** Looks that find nothing are most of what a run takes. */
+const POLL_INTERVALS_MS: readonly string[] = ['1000', '2000', '3000'];
+
+/** Few orders are tried as often as the default lets them. */
+const MOST_SENDS: readonly string[] = ['1', '2', '5'];
+
 /** The configuration of all processes, as `curvebook serve` would read it. */
 export function configOf(world: Simulation, urls: readonly string[]): Config {
   const { manifest } = world.chain.setting;
   const path = join(world.folder, 'manifest.json');
   writeFileSync(path, JSON.stringify({ ...manifest, deploymentId: '00000000000000d0', rpcUrl: urls[0] }));
-  return loadConfig({ ...SETTINGS, MANIFEST: path, RPC_URL: urls.join() }, {});
+  const paces = {
+    POLL_INTERVAL_MS: world.decisions.pick('poll interval', POLL_INTERVALS_MS),
+    SETTLE_INTERVAL_MS: world.decisions.pick('settle interval', POLL_INTERVALS_MS),
+    SWAP_MAX_SENDS: world.decisions.pick('most sends', MOST_SENDS),
+  };
+  return loadConfig({ ...SETTINGS, ...paces, MANIFEST: path, RPC_URL: urls.join() }, {});
 }
 
 /** In memory where the system has such a place: commits are synced to the disk, and no power fails here. */
@@ -107,6 +119,7 @@ export interface Backend {
 export function createBackend(
   world: Simulation,
   locks: Locks,
+  hints: HintBoard,
   config: Config,
   layout: readonly { name: string; roles: readonly Role[] }[],
   databaseUrl: () => string,
@@ -154,19 +167,19 @@ export function createBackend(
     const logger = countingLogger(world, place.name);
     const db = await openDb(databaseUrl());
     await prepareDb(db, config.manifest.deploymentId);
-    const markets: Shared['markets'] = [];
+    const markets: RoleContext['markets'] = [];
     const writers = new Map<LogName, Writer>();
     let readStatus: (() => WatcherStatus) | null = null;
     const watcherStatus = (): WatcherStatus => {
       if (readStatus === null) throw new Error('no role follows the ledger yet');
       return readStatus();
     };
-    const shared = {
+    const context = {
       config: { ...config, ROLES: [...place.roles] },
       // Nothing listens.
-      doors: {} as Shared['doors'],
+      doors: {} as RoleContext['doors'],
       db,
-      hints: NO_HINTS,
+      hints: hints.of(actor),
       logger,
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
@@ -176,49 +189,56 @@ export function createBackend(
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),
-    } as unknown as Shared<Config>;
+    } as unknown as RoleContext<Config>;
+    const onReversal = (): void => end(new Error('what the roles hold in memory is out of date'));
+    const acquired = Promise.withResolvers<void>();
+    const warm = place.roles.includes('poster') ? warmPoster(context, acquired.promise, signal) : null;
+    const standing = place.roles.includes('gateway') ? standBy(context, acquired.promise, onReversal) : null;
     for (const role of place.roles) {
       const log = LOG_OF_ROLE[role];
       await locks.take(log, actor);
       writers.set(log, await acquireWriter(db, log, { signal, onLost: end }));
     }
-    const listeners: (() => void)[] = [];
-    const onReversal = (): void => end(new Error('what the roles hold in memory is out of date'));
-    const notify = (): void => listeners.forEach((listener) => listener());
-    const ledger = await startLedger(shared, signal, { notify, onReversal }, () => undefined);
+    acquired.resolve();
+    await warm?.takeOver();
+    const listeners = new Map<RoleTopic, (() => void)[]>();
+    const tell = (topic: RoleTopic): void => listeners.get(topic)?.forEach((wake) => wake());
+    const notify = (): void => tell('generations');
+    const ledger = await startLedger(context, signal, { notify, onReversal }, ({ custody }) => {
+      if (custody.length > 0) tell('claims');
+    });
     readStatus = ledger.status;
-    place.readiness = shared.readiness;
+    const ownsLedger = writers.has('ledger');
+    wakeByHints(context, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, signal);
+    wakeByHints(context, ['operator'], notify, signal);
+    const owns = { generations: true, claims: ownsLedger, swaps: writers.has('order'), operator: false };
+    function wakeBy(topics: readonly RoleTopic[], wake: () => void): void {
+      for (const topic of topics) listeners.set(topic, [...(listeners.get(topic) ?? []), wake]);
+      for (const topic of topics)
+        if (topic !== 'generations' && !owns[topic]) wakeByHints(context, [topic], wake, signal);
+    }
+    place.readiness = context.readiness;
     place.status = ledger.status;
     const swapWriter = writers.get('swap');
-    const executor = swapWriter === undefined ? null : startExecutor(shared, swapWriter, signal);
-    if (executor !== null) listeners.push(executor.wake);
+    const executor = swapWriter === undefined ? null : startExecutor(context, swapWriter, signal);
+    if (executor !== null) wakeBy(['generations', 'swaps'], executor.wake);
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      const gateway = await createGateway({
-        db,
-        writer: orderWriter,
-        config: {
-          sources: config.ORDER_SOURCES,
-          signatureChainIds: config.signatureChainIds,
-          failuresPerMinute: config.ORDER_FAILURES_PER_MINUTE,
-          pollMs: 500,
-          referencePrices: {},
-          minOrderUnits: shared.minOrderUnits,
-        },
-        readiness: shared.readiness,
-        clock: shared.nowMs,
-        logger,
-      });
-      gateway.run(signal).catch(end);
-      listeners.push(gateway.onGeneration);
+      const promoted = await standing!.promoted(orderWriter);
+      const gateway = promoted ?? (await createGateway({ ...gatewayDeps(context), writer: orderWriter }));
+      record.count(promoted === null ? 'gateway begins' : 'gateway promoted in place');
+      if (promoted === null) gateway.run(signal).catch(end);
+      wakeBy(['generations'], gateway.onGeneration);
       place.gateway = gateway;
-      place.swaps = createApp({ routers: [swapRouter(shared, () => executor?.wake())!], logger });
-      startCompactor(shared, orderWriter, signal);
+      place.swaps = createApp({ routers: [swapRouter(context, () => tell('swaps'))!], logger });
+      startCompactor(context, orderWriter, signal);
     }
     const postWriter = writers.get('publication');
-    if (postWriter !== undefined) listeners.push((await startPoster(shared, postWriter, signal)).wake);
+    const run = { context, signal, wakeBy, onOutdated: onReversal } as Omit<RoleRun<Config>, 'writer'>;
+    if (postWriter !== undefined) await warm!.start({ ...run, writer: postWriter });
     const settleWriter = writers.get('settlement');
-    if (settleWriter !== undefined) await startSettler(shared, settleWriter, signal);
+    if (settleWriter !== undefined)
+      wakeBy(['claims', 'operator'], (await startSettler(context, settleWriter, signal)).wake);
     record.count('process ready to serve');
   }
 

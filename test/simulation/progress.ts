@@ -1,4 +1,6 @@
 /** The second phase of a simulation: faults heal for a healthy core, some stay for good, and things must get done. */
+import type { Market } from '../../core/types.js';
+import { HOLDINGS_PACE } from '../../keepers/watcher/tokens/holdings.js';
 import type { Clients } from './clients.js';
 import type { Endpoints } from './endpoints.js';
 import type { Backend } from './processes.js';
@@ -19,6 +21,8 @@ interface ProgressDeps {
 /** By then all who can be are ready. */
 const READY_MS = 90_000;
 const STEP_MS = 1_000;
+/** A token that was silent stays in quarantine until it has answered rightly for so long, and it is asked each ten seconds. */
+const DOUBT_MS = HOLDINGS_PACE.calmSec * 1_000 + 30_000;
 
 /** Violates what is still not done when its time is over. */
 export async function demandProgress(deps: ProgressDeps): Promise<void> {
@@ -32,7 +36,7 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
     Object.assign(bad, { state: 'lying', lie: decisions.pick('bad lie', faults.lies), ...never });
   else if (faults.endpointDown > 0) Object.assign(bad, { state: 'down', ...never });
   // And perhaps a token does not: its market stops, and nothing else.
-  if (faults.tokenSilent > 0 && decisions.int('token stays silent', 0, 3) === 0) {
+  if (faults.tokenSilent > 0 && decisions.int('token stays silent', 0, 1) === 0) {
     endpoints.silentTokens.add(chain.setting.markets.at(-1)!.quote.address);
     record.count('token silent for good');
   }
@@ -49,31 +53,53 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
     }
   }
 
+  /** Both ways, since the book may have one side. */
+  async function trade({ base, quote }: Market): Promise<void> {
+    await chain.swap('taker3', quote.address, base.address, 5n * 10n ** BigInt(quote.decimals));
+    await chain.swap('taker3', base.address, quote.address, 10n ** BigInt(base.decimals) / 500n);
+  }
+
   const isReady = (): boolean => {
     const place = backend.activeGateway();
     return place !== undefined && place.readiness !== null && scheduler.as(place.actor, place.readiness).ready;
   };
   await within(READY_MS, 'the gateway is ready', isReady);
-  const fresh = { oid: null as number | null };
-  const tries = { isUnderWay: false };
-  await within(30_000, 'an order is acknowledged', () => {
-    if (fresh.oid === null && !tries.isUnderWay) {
-      tries.isUnderWay = true;
-      void clients.placeOne('maker1').then((oid) => {
-        tries.isUnderWay = false;
-        fresh.oid = oid;
-      });
-    }
-    return fresh.oid !== null;
-  });
   const countOf = (what: string): number => record.counts.get(what) ?? 0;
-  const before = new Map(['posted on-chain', 'fill on-chain', 'settled on-chain'].map((what) => [what, countOf(what)]));
-  const grown = (what: string) => (): boolean => countOf(what) > before.get(what)!;
-  await within(60_000, 'a curve is posted', grown('posted on-chain'));
-  await within(120_000, 'a fill is booked', grown('fill on-chain'));
+  function growing(what: string): () => boolean {
+    const before = countOf(what);
+    return () => countOf(what) > before;
+  }
+  const isSettled = growing('settled on-chain');
+  // A token that is in doubt stops its own markets alone.
+  const isSilent = ({ base, quote }: Market): boolean =>
+    [base, quote].some(({ address }) => endpoints.silentTokens.has(address));
+  const wasSilent = (market: Market): boolean =>
+    countOf('fault tokenSilent') > 0 && market.quote.address === chain.setting.markets.at(-1)!.quote.address;
+  for (const market of chain.setting.markets.filter((one) => !isSilent(one))) {
+    const hasCurve = growing(`curve of ${market.id}`);
+    const hasFill = growing(`fill of ${market.id}`);
+    const fresh = { oid: null as number | null, isUnderWay: false };
+    await within(30_000, `an order in ${market.pair} is acknowledged`, () => {
+      if (fresh.oid === null && !fresh.isUnderWay) {
+        fresh.isUnderWay = true;
+        void clients.placeOne('maker1', market).then((oid) => {
+          fresh.isUnderWay = false;
+          fresh.oid = oid;
+        });
+      }
+      return fresh.oid !== null;
+    });
+    await within(60_000 + (wasSilent(market) ? DOUBT_MS : 0), `a curve of ${market.pair} is posted`, hasCurve);
+    let looks = 0;
+    await within(120_000, `a fill in ${market.pair} is booked`, () => {
+      if ((looks += 1) % 5 === 0) void trade(market).catch(() => undefined);
+      return hasFill();
+    });
+  }
   await chain.deposit('maker1', chain.setting.markets[0]!.quote.address, 5_000_000n);
-  await chain.request('maker1', chain.setting.markets[0]!.quote.address, 1_000_000n);
-  await within(120_000, 'a withdrawal is settled', grown('settled on-chain'));
+  // As many as pay for a settlement, should a claim stand.
+  for (let i = 0; i < 3; i++) await chain.request('maker1', chain.setting.markets[0]!.quote.address, 1_000_000n);
+  await within(120_000, 'a withdrawal is settled', isSettled);
   const signed = { id: '', isUnderWay: false };
   await within(120_000, 'a signed order is filled', () => {
     if (!signed.isUnderWay && !orders.isFilled(signed.id)) {

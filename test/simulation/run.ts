@@ -1,8 +1,6 @@
 /** One simulation, from a seed to a verdict. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { getBytes, keccak256 as ethersKeccak } from 'ethers';
-import { keccak256Bytes } from '../../core/hash.js';
 import type { Role } from '../../ledger/roles.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { createAuditor } from './auditor.js';
@@ -13,6 +11,10 @@ import { installDatabaseFaults } from './database.js';
 import { createDecisions } from './decisions.js';
 import { createEndpoints } from './endpoints.js';
 import { createLocks } from './locks.js';
+import { createHintBoard } from './sql/hints.js';
+import { installLeanKnex } from './speed/lean-knex.js';
+import { writeTemplate } from './speed/template.js';
+import { installNativeCrypto } from './speed/native-crypto.js';
 import { createOrderAuditor } from './order-auditor.js';
 import { createOperator } from './operator.js';
 import { configOf, createBackend, temporaryFolder } from './processes.js';
@@ -35,6 +37,8 @@ export interface RunOptions {
 export interface RunResult {
   seed: number;
   violations: readonly string[];
+  /** Blocks with faults that it was to have. */
+  asked: number;
   /** What happened that need not have. */
   taken: readonly string[];
   counts: ReadonlyMap<string, number>;
@@ -44,9 +48,6 @@ export interface RunResult {
   cpuMs: number;
   events: number;
 }
-
-// Half of what ethers does here is hashing; its own takes ten times as long.
-ethersKeccak.register((data) => keccak256Bytes(getBytes(data)));
 
 const START_MS = 1_750_000_000_000;
 const ENDPOINTS = 3;
@@ -80,8 +81,15 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const scheduler = createScheduler(START_MS, decisions, realTurn);
   const record = createRecord(options.lines ?? null);
   const folder = temporaryFolder();
+  installNativeCrypto();
+  const { stackTraceLimit } = Error;
+  // Endpoints that refuse make thousands of errors, and nobody reads where.
+  if ((options.lines ?? null) === null) Error.stackTraceLimit = 0;
   const startedCpu = process.threadCpuUsage();
   let fetcher: typeof fetch = () => Promise.reject(new Error('no network yet'));
+  const path = join(folder, 'ledger.sqlite');
+  await writeTemplate(path);
+  const uninstallLean = installLeanKnex();
   const uninstall = installClock(scheduler, decisions, (...args) => fetcher(...args));
   let uninstallFaults = (): void => undefined;
   let blocks = 0;
@@ -97,11 +105,11 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     };
     const endpoints = createEndpoints(world, ENDPOINTS);
     fetcher = endpoints.fetch;
-    const path = join(folder, 'ledger.sqlite');
     const locks = createLocks(world);
     const config = configOf(world, endpoints.urls);
     const layout = decisions.pick('layout', LAYOUTS);
-    const backend = createBackend(world, locks, config, layout, () => `sqlite:${path}`);
+    const hints = createHintBoard(world);
+    const backend = createBackend(world, locks, hints, config, layout, () => `sqlite:${path}`);
     const operator = createOperator(world, backend);
     const weather = createWeather(world, backend, endpoints, locks);
     const starting = operator.start();
@@ -118,7 +126,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
         return place !== undefined && readiness !== null && scheduler.as(place.actor, readiness).ready;
       },
     });
-    uninstallFaults = installDatabaseFaults(world, auditor.committed);
+    uninstallFaults = installDatabaseFaults(world, hints, auditor.committed);
     const isOver = (): boolean => record.violations.length > 0;
     let nextLookMs = scheduler.nowMs();
     let nextOrdersMs = scheduler.nowMs();
@@ -177,11 +185,14 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   } finally {
     uninstallFaults();
     uninstall();
+    uninstallLean();
+    Error.stackTraceLimit = stackTraceLimit;
     rmSync(folder, { recursive: true, force: true });
   }
   const cpu = process.threadCpuUsage(startedCpu);
   return {
     seed: options.seed,
+    asked: options.blocks,
     violations: record.violations,
     taken: decisions.taken,
     counts: record.counts,

@@ -13,8 +13,8 @@ export interface Actor {
   clockAheadMs: number;
   /** Called once when it dies, to let go of what the operating system would. */
   onDeath: (() => void)[];
-  /** Called when the database's server ends its sessions while it lives. */
-  onSevered: (() => void)[];
+  /** Called when the database's server ends the session that holds its locks while it lives; the others go with it, or survive. */
+  onSevered: ((survive: boolean) => void)[];
 }
 
 export const createActor = (name: string): Actor => ({

@@ -1,10 +1,13 @@
-import { availableParallelism } from 'node:os';
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { fcOptions } from '../support/fc.js';
 import { simulateAll } from './crew.js';
 import { createDecisions } from './decisions.js';
 import { DEFAULT_FAULTS } from './faults.js';
 import { createReport } from './search/report.js';
+import { resume } from './search/resume.js';
 import { simulate } from './run.js';
 import { createScheduler } from './scheduler.js';
 
@@ -12,6 +15,31 @@ const BLOCKS = 100;
 /** As many runs reach every fault and every way of recovery. */
 const SEEDS = 40;
 const THREADS = Math.min(2, availableParallelism());
+
+describe('a run that is gone on with', () => {
+  it('leaves out what the same code did, and runs again what was cut off', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'curvebook-resume-'));
+    const path = join(folder, 'seeds');
+    const run = (commit: string, blocks = 100) => resume(path, commit, blocks);
+    const first = run('aa');
+    first.note({ seed: 1, violations: [] });
+    first.note({ seed: 2, violations: ['lost', 'more'] });
+    expect([...run('aa').done.values()].map(({ seed, violations }) => [seed, violations])).to.deep.equal([
+      [1, []],
+      [2, ['lost']],
+    ]);
+    expect(run('bb').done.size).to.equal(0);
+    expect(run('aa', 50)).to.include({ others: 2 });
+    appendFileSync(path, '{"commit":"aa","blo');
+    const second = run('aa');
+    expect([...second.done.keys()]).to.deep.equal([1, 2]);
+    second.note({ seed: 3, violations: [] });
+    expect([...run('aa').done.keys()]).to.deep.equal([1, 2, 3]);
+    appendFileSync(path, 'something else\n');
+    expect(() => run('aa')).to.throw(RangeError, 'is no line of a run');
+    rmSync(folder, { recursive: true });
+  });
+});
 
 describe('the whole backend on a virtual clock', () => {
   it('tells whole milliseconds, whatever somebody waits for', async () => {

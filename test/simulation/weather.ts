@@ -78,7 +78,8 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
           scheduler.after(
             4_000,
             () => {
-              for (const end of actor.onSevered) end();
+              const survive = decisions.int('sessions survive', 0, 1) === 0;
+              for (const end of actor.onSevered) end(survive);
               locks.sever(actor);
             },
             null,
@@ -89,7 +90,8 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
         scheduler.after(decisions.int('aheadMs', 1_000, 20_000), () => (actor.clockAheadMs = 0), null);
       }
     }
-    if (nowMs >= silentUntilMs) endpoints.silentTokens.clear();
+    // One that is silent in the calm stays so.
+    if (nowMs >= silentUntilMs && !world.isCalm) endpoints.silentTokens.clear();
     if (silentUntilMs <= nowMs && strikes(world, 'tokenSilent')) {
       silentUntilMs = nowMs + decisions.int('silentMs', 2_000, 30_000);
       endpoints.silentTokens.add(lastToken);

@@ -19,6 +19,8 @@ export interface Simulation {
 interface Record_ {
   readonly counts: Map<string, number>;
   count(what: string): void;
+  /** Keeps the highest value that was seen of something. */
+  most(what: string, value: number): void;
   /** Adds a line to the trace, by which two runs are compared. */
   trace(line: () => string): void;
   digest(): string;
@@ -48,6 +50,9 @@ export interface FaultRates {
   crashBeforeCommit: number;
   crashAfterCommit: number;
   crashAtRequest: number;
+  /** Per hint of a commit and process that listens. */
+  hintLost: number;
+  hintLate: number;
   /** Per look at the weather. */
   freeze: number;
   clockStep: number;
@@ -60,21 +65,33 @@ export interface FaultRates {
   lies: readonly string[];
 }
 
+const HASHED_AT_ONCE = 2_000;
+
 /** A record that keeps the lines themselves only when asked to. */
 export function createRecord(lines: string[] | null): Record_ {
   const hash = createHash('sha256');
   const counts = new Map<string, number>();
   const violations: string[] = [];
+  let unhashed: string[] = [];
+  function hashAll(): void {
+    hash.update(unhashed.join(''));
+    unhashed = [];
+  }
   return {
     counts,
     violations,
     count: (what) => void counts.set(what, (counts.get(what) ?? 0) + 1),
+    most: (what, value) => void counts.set(`most ${what}`, Math.max(value, counts.get(`most ${what}`) ?? 0)),
     trace(line) {
       const text = line();
-      hash.update(text).update('\n');
+      unhashed.push(text, '\n');
+      if (unhashed.length >= HASHED_AT_ONCE) hashAll();
       lines?.push(text);
     },
-    digest: () => hash.copy().digest('hex').slice(0, 16),
+    digest() {
+      hashAll();
+      return hash.copy().digest('hex').slice(0, 16);
+    },
     violate(what) {
       violations.push(what);
     },
@@ -91,9 +108,20 @@ export function strikes(
   where = '',
 ): boolean {
   if (faults[name] === 0 || where === OPERATOR) return false;
-  const happens = decisions.happens(where === '' ? name : `${name}:${where}`, isCalm ? 0 : faults[name]);
+  const happens = decisions.happens(where === '' ? name : placed(name, where), isCalm ? 0 : faults[name]);
   if (happens) record.count(`fault ${name}`);
   return happens;
+}
+
+const names = new Map<string, Map<string, string>>();
+
+/** The name of what may happen at a place: asked several times for each statement, and joined once. */
+function placed(name: string, where: string): string {
+  let of = names.get(where);
+  if (of === undefined) names.set(where, (of = new Map()));
+  let joined = of.get(name);
+  if (joined === undefined) of.set(name, (joined = `${name}:${where}`));
+  return joined;
 }
 
 /** Name of an incarnation of a process, for decisions: not of the incarnation, so that a crash shifts nothing. */

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDb, schemaOf } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
+import { dropSchema, dropSpareSchemas, giveBackSchema, takeSchema } from './databases/spare-schemas.js';
+import { copyTemplate } from './databases/template.js';
 
-/** Opens an empty database without tables, gone after the test. */
+/** Opens a database of its own, gone after the test. */
 export type OpenTestDb = () => Promise<Db>;
 
 /**
@@ -29,7 +31,8 @@ export function forOneDatabase(declare: DeclareTests): void {
 /** Whether a suite that storage does not decide runs on one database alone. */
 export const isOneEnough = (): boolean => process.env.RUNS === undefined || process.env.RUNS === '1';
 
-type DeclareTests = (name: string, open: OpenTestDb) => void;
+/** `open`: with every table and no row; `openBare`: without a table, for what is about migrating or about a first start. */
+type DeclareTests = (name: string, open: OpenTestDb, openBare: OpenTestDb) => void;
 
 function postgresUrl(): string | null {
   const url = process.env.DATABASE_URL ?? '';
@@ -39,15 +42,22 @@ function postgresUrl(): string | null {
 function onSqlite(declare: DeclareTests): void {
   describe('on SQLite', () => {
     const undo: Undo = [];
-    declare('SQLite', async () => {
+    const openWith = (prepare: (file: string) => Promise<void>) => async () => {
       const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
-      const db = await openDb(`sqlite:${join(folder, 'test.sqlite')}`);
+      const file = join(folder, 'test.sqlite');
+      await prepare(file);
+      const db = await openDb(`sqlite:${file}`);
       undo.push(async () => {
         await db.close();
         rmSync(folder, { recursive: true, force: true });
       });
       return db;
-    });
+    };
+    declare(
+      'SQLite',
+      openWith(copyTemplate),
+      openWith(() => Promise.resolve()),
+    );
     closeAfterEach(undo);
   });
 }
@@ -56,18 +66,20 @@ function onPostgres(declare: DeclareTests): void {
   const url = postgresUrl()!;
   describe('on PostgreSQL', () => {
     const undo: Undo = [];
-    declare('PostgreSQL', async () => {
-      const schema = `test_${randomUUID().replaceAll('-', '')}`;
-      const root = await openDb(url);
-      await root.knex.raw('create schema ??', [schema]);
-      await root.close();
-      const db = await openDb(url, { schema });
+    const openWith = (prepare: (db: Db) => Promise<void>, remove: (db: Db) => Promise<void>) => async () => {
+      const db = await openDb(url, { schema: `test_${randomUUID().replaceAll('-', '')}` });
       undo.push(async () => {
-        await db.knex.raw('drop schema ?? cascade', [schema]);
+        await remove(db);
         await db.close();
       });
+      await prepare(db);
       return db;
-    });
+    };
+    declare(
+      'PostgreSQL',
+      openWith(takeSchema, giveBackSchema),
+      openWith(async (db) => void (await db.knex.raw('create schema ??', [schemaOf(db)])), dropSchema),
+    );
     closeAfterEach(undo);
   });
 }
@@ -86,4 +98,9 @@ function closeAfterEach(undo: Undo): void {
   afterEach(async () => {
     for (let last = undo.pop(); last !== undefined; last = undo.pop()) await last();
   });
+}
+
+// Within Mocha, and unless other processes of the run still take them.
+if (typeof after === 'function' && process.env.TRANSPILED === undefined && postgresUrl() !== null) {
+  after('drop spare schemas', () => dropSpareSchemas(postgresUrl()!));
 }

@@ -34,11 +34,11 @@ export function forEachGateway(name: string, declare: (suite: GatewaySuite) => v
   declareOn(process.env.DATABASE_URL?.startsWith('postgres') ? ['sqlite', 'pg'] : ['sqlite'], name, declare);
 }
 
-/** A tenth of the runs on PostgreSQL: what it has a part in shows in few of them, and CI has the rest on SQLite. */
+/** A tenth of the runs on PostgreSQL: faults that depend on it show in few runs, and CI has the rest on SQLite. */
 export const runsOn = ({ kind }: Pick<GatewaySuite, 'kind'>, runs: number): number =>
   kind === 'sqlite' ? runs : Math.ceil(runs / 10);
 
-/** The same on SQLite only, for what no database has a part in. */
+/** The same on SQLite only, for tests that do not depend on the database. */
 export function withGateway(name: string, declare: (suite: GatewaySuite) => void): void {
   declareOn(['sqlite'], name, declare);
 }

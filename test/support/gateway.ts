@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ExchangeClient, HttpTransport, InfoClient } from '@nktkas/hyperliquid';
@@ -11,7 +10,7 @@ import type { Address, Hex, Market, OpenOrder } from '../../core/types.js';
 import { agentDigest } from '../../core/wire/digest.js';
 import { connectionId, encodeAction } from '../../core/wire/encode.js';
 import type { SourceLetter } from '../../core/wire/types.js';
-import { migrate, openDb } from '../../ledger/db/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { commitGeneration, lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
@@ -23,6 +22,7 @@ import {
   type LedgerEntry,
   type Writer,
 } from '../../ledger/types.js';
+import { listen } from '../../server/listen.js';
 import { createGateway, type Gateway } from '../../server/orders/engine.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
 import { exchangeReplySchema } from '../../server/orders/endpoints.js';
@@ -35,6 +35,8 @@ import type { PlatformFacts } from '../../server/stream/platform.js';
 import { serveStream, type Stream } from '../../server/stream/server.js';
 import { createSessions, type Sessions } from '../../server/stream/sessions.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
+import { giveBackSchema, takeSchema } from './databases/spare-schemas.js';
+import { copyTemplate } from './databases/template.js';
 import { nothingWritten } from './generations.js';
 
 const OPERATOR: Address = `0x${'9'.repeat(40)}`;
@@ -44,33 +46,30 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 export const keyOf = (index: number): Hex => `0x${index.toString(16).padStart(64, '0')}`;
 export const addressOf = (index: number): Address => ethers.computeAddress(keyOf(index)).toLowerCase() as Address;
 
-/** An empty, migrated database of its own; `dispose` removes it. */
+/** A database of its own, with every table and no row; `dispose` removes it. */
 export async function freshDatabase(
   kind: 'sqlite' | 'pg',
 ): Promise<{ open: () => Promise<Db>; dispose: () => Promise<void> }> {
   if (kind === 'pg') {
     const schema = `gateway_${process.pid}_${Date.now()}`;
     const open = () => openDb(process.env.DATABASE_URL ?? '', { schema });
-    await migrated(open);
-    return {
-      open,
-      dispose: async () => {
-        const db = await open();
-        await db.knex.raw('drop schema ?? cascade', [schema]);
-        await db.close();
-      },
-    };
+    await withDb(open, takeSchema);
+    return { open, dispose: () => withDb(open, giveBackSchema) };
   }
   const folder = await mkdtemp(join(tmpdir(), 'curvebook-gateway-'));
-  const open = () => openDb(`sqlite:${join(folder, 'test.sqlite')}`);
-  await migrated(open);
+  const file = join(folder, 'test.sqlite');
+  await copyTemplate(file);
+  const open = () => openDb(`sqlite:${file}`);
   return { open, dispose: () => rm(folder, { recursive: true, force: true }) };
 }
 
-async function migrated(open: () => Promise<Db>): Promise<void> {
+async function withDb(open: () => Promise<Db>, work: (db: Db) => Promise<void>): Promise<void> {
   const db = await open();
-  await migrate(db);
-  await db.close();
+  try {
+    await work(db);
+  } finally {
+    await db.close();
+  }
 }
 
 const hash = (text: string): Hex => ethers.id(text).toLowerCase() as Hex;
@@ -240,18 +239,26 @@ export async function startGateway(
   const info = { gateway, db, config, clock, marketData, queries: createQueryBudget(queriesPerMinute, clock) };
   app.use(ordersRoutes(info).routes());
   app.use(explainRoutes(info).routes());
-  const server = app.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { server, url } = await listen(app, 0, '127.0.0.1');
   const sessions = createSessions();
   const platform: PlatformFacts = {
     fills: async () => [],
     status: () => Promise.reject(new Error('no status is served here')),
   };
-  const stream = serveStream({ server, gateway, info, platform, sessions, logger: silent, clock, limits });
+  const stream = serveStream({
+    server,
+    gateway,
+    info,
+    platform,
+    swapOrders: null,
+    sessions,
+    logger: silent,
+    clock,
+    limits,
+  });
   return {
     gateway,
-    url: `http://127.0.0.1:${port}`,
+    url,
     time,
     ready,
     quarantined,

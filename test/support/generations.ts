@@ -1,7 +1,8 @@
 /** Generations for tests of the ledger log: a chain of blocks with made-up hashes, deposits, and fills of given legs. */
 import { quoteUnitsFloor } from '../../core/market.js';
 import type { Address, Decomposition, Hex, Leg, Market, Side } from '../../core/types.js';
-import { depositEntries, fillEntries } from '../../keepers/watcher/derive/postings.js';
+import { depositEntries } from '../../keepers/watcher/derive/postings.js';
+import { fillEntries } from '../../ledger/chain/fill-postings.js';
 import type { AttributedFill, GenerationWrite, ScannedBlock } from '../../ledger/types.js';
 
 export const OPERATOR: Address = `0x${'9'.repeat(40)}`;

@@ -14,7 +14,7 @@ import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster
 import { HOLDINGS_PACE } from '../../keepers/watcher/tokens/holdings.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher, type WatcherDeps } from '../../keepers/watcher/watcher.js';
-import { bindDeployment, migrate } from '../../ledger/db/db.js';
+import { bindDeployment } from '../../ledger/db/db.js';
 import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
@@ -50,7 +50,7 @@ export type KeeperChain = Pick<ManualChain, 'manifest' | 'rpcUrl' | 'address' | 
 /** Starts a chain in this process and deploys the sandbox on it. */
 export async function startManualChain(
   marketCount = 1,
-  options: Pick<SandboxOptions, 'pools' | 'router'> = {},
+  options: Pick<SandboxOptions, 'pools' | 'pairs' | 'router'> = {},
 ): Promise<ManualChain> {
   const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
   const { rpcUrl } = running;
@@ -165,11 +165,10 @@ export interface KeeperOptions {
   monotonicMs?(): number;
 }
 
-/** Keepers as a process would start them; call it again on the same database for a restart. */
+/** Keepers as a process would start them, on a database with every table; call it again on the same database for a restart. */
 export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOptions = {}): Promise<KeeperStack> {
   const { manifest } = chain;
   const connectTo = options.connect ?? createRpc;
-  await migrate(db);
   await bindDeployment(db, manifest.deploymentId);
   const writers = new Map<string, Writer>();
   for (const log of ['order', 'ledger', 'publication', 'settlement'] as const)

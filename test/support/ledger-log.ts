@@ -1,6 +1,5 @@
 /** A ledger log in a database, two makers with money in it, and a generation in which they trade. */
 import type { Address } from '../../core/types.js';
-import { migrate } from '../../ledger/db/db.js';
 import { commitGeneration } from '../../ledger/chain/ledger-log.js';
 import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
@@ -21,7 +20,6 @@ interface Ledger {
 /** An empty, migrated database, and how generations are committed to its log. */
 export async function openLedger(open: OpenTestDb): Promise<Ledger> {
   const db = await open();
-  await migrate(db);
   const writer = await acquireWriter(db, 'ledger');
   return {
     db,

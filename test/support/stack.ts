@@ -31,7 +31,7 @@ interface StackOptions {
   /** External pools for gasless orders. */
   pools?: boolean;
   /** More settings of each process; they may depend on where the chain is. */
-  env?: Record<string, string> | ((rpcUrl: string) => Record<string, string>);
+  env?: Record<string, string> | ((rpcUrl: string) => Record<string, string> | Promise<Record<string, string>>);
 }
 
 export interface Stack {
@@ -103,12 +103,10 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const provider = connect(rpcUrl);
     const common = ['--manifest', manifestPath, '--database', options.databaseUrl];
 
+    const settings = typeof options.env === 'function' ? await options.env(rpcUrl) : options.env;
+
     async function startProcess(roles: string): Promise<void> {
-      const env = {
-        LOG_LEVEL: 'warn',
-        ROLES: roles,
-        ...(typeof options.env === 'function' ? options.env(rpcUrl) : options.env),
-      };
+      const env = { LOG_LEVEL: 'warn', ROLES: roles, ...settings };
       const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], env);
       servers.set(roles, started);
       const killed = (): boolean => servers.get(roles) !== started;

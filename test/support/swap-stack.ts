@@ -13,7 +13,8 @@ import { createExecutor, type Executor } from '../../keepers/executor/executor.j
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
-import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
+import { VENUE_KINDS, venueContracts, type VenueContracts } from '../../liquidity/venues.js';
+import type { VenueKind } from '../../liquidity/venue.js';
 import { createApp } from '../../server/app.js';
 import { listen, type Listening } from '../../server/listen.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
@@ -27,7 +28,7 @@ const RISK = { maxReverts: 2, newAccountGas: 94_000n, newContractGas: 94_000n, n
 
 /** Quotes foretell what the executor of the same operator risks. */
 const riskIn = (change: Partial<ExecutorDeps>): Partial<typeof RISK> =>
-  Object.fromEntries(Object.entries(change).filter(([name]) => name in RISK));
+  Object.fromEntries(Object.entries(change).filter(([name]) => name in RISK || name === 'newcomersGasPerHour'));
 
 /** The fields of a quote's answer that tests look at. */
 export interface QuoteAnswer {
@@ -61,7 +62,12 @@ export interface OrderAnswer {
   executedBuyAmount: string;
   txHash: Hex | null;
   explorerUrl: string | null;
-  route: { source: string; sellAmount: string; buyAmount: string }[];
+  route: {
+    source: string;
+    sellAmount: string;
+    buyAmount: string;
+    legs?: { source: string; sellToken: Address; buyToken: Address; sellAmount: string; buyAmount: string }[];
+  }[];
   priceImpactBps: number | null;
   makers: {
     pair: string;
@@ -149,20 +155,21 @@ export async function startSwapStack(
   let quarantined: ReadonlySet<Address> = new Set();
   const nowMs = () => Date.now() + aheadMs;
   const rpc = createRpc(chain.rpcUrl);
-  const hasPools = manifest.contracts['uniswapV3Router'] !== undefined;
-  const venues = hasPools
-    ? [
-        createUniswapV3(rpc, {
-          factory: lower('uniswapV3Factory'),
-          router: lower('uniswapV3Router'),
-          quoter: lower('uniswapV3Quoter'),
-        }),
-      ]
-    : [];
+  const venues = VENUE_KINDS.filter(({ manifest: prefix }) => `${prefix}Router` in manifest.contracts).map(
+    (kind: VenueKind) => {
+      const places = venueContracts([kind]).map(({ contract, place }) => [contract, lower(place)]);
+      return kind.create(rpc, Object.fromEntries(places) as VenueContracts);
+    },
+  );
   const marketData = createMarketData(
     {
       eth: rpc,
-      contracts: { curveBook: lower('curveBook'), custodian: lower('custodian') },
+      contracts: {
+        curveBook: lower('curveBook'),
+        custodian: lower('custodian'),
+        entrypoint: lower('entrypoint'),
+        settler: lower('orderSettler'),
+      },
       markets: () => keepers.markets,
       venues,
       wrappedNative: WETH_ADDRESS.toLowerCase() as Address,

@@ -1,6 +1,8 @@
 /** The maker page's checklist: each step is ticked by what is so, and by nothing else. */
 import { expect } from 'chai';
+import { CurvebookError } from '../../sdk/src/index.js';
 import { stepsOf } from '../../web/src/maker/steps.js';
+import { whenReady } from '../../web/src/maker/when-ready.js';
 
 type Facts = Parameters<typeof stepsOf>[0];
 
@@ -39,5 +41,31 @@ describe('the checklist of a maker', () => {
     const [first] = stepsOf(facts({ account: { data: { approval: 'suspended', agents: [] } } }), true);
     expect(first).to.include({ name: 'Approved', isDone: false });
     expect(first?.text).to.contain('suspended');
+  });
+});
+
+describe('executing a claim whose countdown is over', () => {
+  const refusal = (code: string): CurvebookError => new CurvebookError(code, 'the contract refuses it');
+  const of = async (codes: string[]): Promise<{ told: string; pauses: number }> => {
+    let pauses = 0;
+    const execute = (): Promise<string> => {
+      const code = codes.shift();
+      return code === undefined ? Promise.resolve('done') : Promise.reject(refusal(code));
+    };
+    const pause = (): Promise<unknown> => Promise.resolve(pauses++);
+    const told = await whenReady(execute, pause).catch((error: unknown) => (error as CurvebookError).code);
+    return { told, pauses };
+  };
+
+  it('waits for the block whose time is late enough', async () => {
+    expect(await of(['ClaimNotReady', 'ClaimNotReady'])).to.deep.equal({ told: 'done', pauses: 2 });
+  });
+
+  it('does not try again what was refused for another reason, nor without an end', async () => {
+    expect(await of(['ClaimNotReady', 'NoClaim', 'ClaimNotReady'])).to.deep.equal({ told: 'NoClaim', pauses: 1 });
+    expect(await of(Array.from({ length: 100 }, () => 'ClaimNotReady'))).to.deep.equal({
+      told: 'ClaimNotReady',
+      pauses: 59,
+    });
   });
 });

@@ -21,9 +21,9 @@ export declare namespace IOrderSettler {
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
   
 
-    export type CallStruct = {target: AddressLike, amountIn: BigNumberish, data: BytesLike}
+    export type CallStruct = {target: AddressLike, token: AddressLike, amountIn: BigNumberish, amountAt: BigNumberish, data: BytesLike}
 
-    export type CallStructOutput = [target: string, amountIn: bigint, data: string] & {target: string, amountIn: bigint, data: string }
+    export type CallStructOutput = [target: string, token: string, amountIn: bigint, amountAt: bigint, data: string] & {target: string, token: string, amountIn: bigint, amountAt: bigint, data: string }
   
 
     export type RouteStruct = {amountIn: BigNumberish, feeAmount: BigNumberish, ownAmount: BigNumberish, ownExactOut: boolean, calls: IOrderSettler.CallStruct[]}
@@ -33,7 +33,7 @@ export declare namespace IOrderSettler {
     }
 
   export interface IOrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "TargetSet"): EventFragment;
 
@@ -43,6 +43,7 @@ encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberis
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'isReceiving', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
@@ -56,6 +57,7 @@ decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): 
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isReceiving', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'permit2', data: BytesLike): Result;
@@ -183,6 +185,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    isReceiving: TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isTarget: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -260,6 +270,11 @@ getFunction(nameOrSignature: 'fillWithPermit'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'isExecutor'): TypedContractMethod<
       [account: AddressLike, ],
+      [boolean],
+      'view'
+    >;
+getFunction(nameOrSignature: 'isReceiving'): TypedContractMethod<
+      [],
       [boolean],
       'view'
     >;

@@ -42,7 +42,7 @@ export function share(part: bigint, whole: bigint): number {
   return parseInt(((part * PARTS) / whole).toString(), 10) / 1e9;
 }
 
-/** A decimal with groups of thousands and at most `decimals` places, cut off, not rounded: nobody is shown more than there is. */
+/** A decimal with groups of thousands and at most `decimals` places, cut off, not rounded up, so that no more is shown than there is. */
 export function shown(value: string, decimals?: number): string {
   const negative = value.startsWith('-');
   const [whole = '0', fraction = ''] = (negative ? value.slice(1) : value).split('.');

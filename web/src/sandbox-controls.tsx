@@ -1,44 +1,97 @@
 import { useState } from 'react';
+import { explained } from './explained.js';
+import { useShown } from './market-context.js';
 import { usePlatform } from './platform.js';
+import type { Done } from './sandbox-acts.js';
+import { useWallets } from './wallet/session.js';
 
-const ACTIONS = [
+/** Buttons whose request is one of the server's own, each beside the command that does the same. */
+const CONTROLS = [
+  ['restart', 'Kill and restart the server', 'curvebook serve'],
   ['halt', 'Halt', 'curvebook halt'],
   ['resume', 'Resume', 'curvebook resume'],
-  ['restart', 'Restart the server', 'curvebook serve'],
 ] as const;
 
-/** What a sandbox lets one try from this machine, each beside the command that does the same. */
+/** What a sandbox lets one try from this machine, each beside the command or request that does the same; below it what was done. */
 export function SandboxControls() {
   const { read } = usePlatform();
-  const [said, setSaid] = useState('');
-  const [busy, setBusy] = useState(false);
-  async function press(action: string): Promise<void> {
-    setBusy(true);
+  const { deployment, market, base } = useShown();
+  const { accounts } = useWallets();
+  const [done, setDone] = useState<readonly Done[]>([]);
+  const [failure, setFailure] = useState<string | null>(null);
+  const [busy, setBusy] = useState<string | null>(null);
+
+  async function control(action: string, body: object = {}): Promise<string> {
+    const reply = await fetch(`${read.url}/sandbox/${action}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const said = (await reply.json()) as { error?: { message: string }; command?: string };
+    if (said.error !== undefined) throw new Error(said.error.message);
+    return said.command ?? '';
+  }
+
+  async function press(name: string, job: (tell: (one: Done) => void) => Promise<void>): Promise<void> {
+    setBusy(name);
+    setDone([]);
+    setFailure(null);
     try {
-      const reply = await fetch(`${read.url}/sandbox/${action}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: '{}',
-      });
-      const body = (await reply.json()) as { error?: { message: string } };
-      setSaid(body.error?.message ?? `done: ${action}`);
-    } catch (failure) {
-      setSaid(failure instanceof Error ? failure.message : String(failure));
+      await job((one) => setDone((before) => [...before, one]));
+    } catch (error) {
+      setFailure(explained(error));
     } finally {
-      setBusy(false);
+      setBusy(null);
     }
   }
+
+  const names = { read, deployment, base, pair: market.pair, accounts };
+  const acts = [
+    {
+      name: 'Place an order as maker3',
+      shown: 'POST /exchange {"type": "order", …}',
+      run: async (tell: (one: Done) => void) =>
+        (await import('./sandbox-acts.js')).orderAsMaker3({ ...names, tell }, (maker) => control('approve', { maker })),
+    },
+    ...CONTROLS.map(([action, name, shown]) => ({
+      ...{ name, shown },
+      run: async (tell: (one: Done) => void) => tell({ request: await control(action), answer: `done: ${action}` }),
+    })),
+  ];
   return (
     <section className="controls" aria-label="Try it">
-      {ACTIONS.map(([action, name, command]) => (
-        <span key={action}>
-          <button type="button" disabled={busy} onClick={() => void press(action)}>
-            {name}
-          </button>
-          <code>{command}</code>
-        </span>
-      ))}
-      <span role="status">{said}</span>
+      <ul>
+        {acts.map(({ name, shown, run }) => (
+          <li key={name}>
+            <button
+              type="button"
+              disabled={busy !== null || accounts.length === 0}
+              onClick={() => void press(name, run)}
+            >
+              {name}
+            </button>
+            <code>{shown}</code>
+          </li>
+        ))}
+      </ul>
+      {/* Controls and accounts are served to this machine alone. */}
+      <div role="status">
+        {busy !== null && <p>{busy} …</p>}
+        {done.length > 0 && (
+          <ol>
+            {done.map(({ request, answer }) => (
+              <li key={request}>
+                <code>{request}</code> → {answer}
+              </li>
+            ))}
+          </ol>
+        )}
+      </div>
+      {failure !== null && (
+        <p role="alert" className="bad">
+          {failure}
+        </p>
+      )}
     </section>
   );
 }

@@ -2,7 +2,7 @@ import type { Decomposition, Fill } from './market-context.js';
 import { exact, isEqual, sum } from './numbers.js';
 import type { Exact } from './numbers.js';
 
-/** The sum of a fill's legs and what is left, beside the quote units that the taker paid or the curve gave. Computed here, not believed. */
+/** The sum of a fill's legs and what is left, beside the quote units that the taker paid or the curve gave. Computed in the browser. */
 interface Sums {
   legs: Exact;
   residual: Exact;

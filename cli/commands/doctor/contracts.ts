@@ -1,4 +1,4 @@
-/** What the chain says of the deployment: code, owner, rights of our keys, markets; and of what swaps need. */
+/** Checks the deployment on the chain: code, owner, rights of our keys, markets, and what swaps need. */
 import { computeAddress, getAddress, ZeroAddress, type Interface } from 'ethers';
 import type { Address, Hex } from '../../../core/types.js';
 import type { DeployConfig } from '../../../deploy/config.js';
@@ -16,10 +16,10 @@ import type { Report } from './finding.js';
 const CUSTODIAN = Custodian__factory.createInterface();
 const CURVE_BOOK = CurveBook__factory.createInterface();
 const SETTLER = OrderSettler__factory.createInterface();
-/** More than any platform has; a chain that names more is not asked for each. */
+/** More than any deployment has; a higher answer is not followed market by market. */
 const MAX_MARKETS = 10_000n;
 
-/** Throws what an endpoint answers that can't be read. */
+/** Throws for an answer that can't be decoded. */
 async function view(
   eth: EthReader,
   abi: Interface,
@@ -35,7 +35,7 @@ async function hasCode(eth: EthReader, at: string): Promise<boolean> {
   return (await eth.call('eth_getCode', [at, 'latest'])) !== '0x';
 }
 
-/** False when there is nothing at an address of the manifest; then nothing else about the contracts can be asked. */
+/** False when an address of the manifest has no code; the other checks of contracts are then skipped. */
 export async function checkContracts(
   eth: EthReader,
   { manifest }: Pick<BaseConfig, 'manifest'>,
@@ -70,7 +70,7 @@ export async function checkOwner(
   }
 }
 
-/** What each key may do on the chain, which must be its role's part and no more. */
+/** Checks that each key has exactly the rights of its role on the chain. */
 export async function checkRoles(
   eth: EthReader,
   { manifest, keys, ROLES }: Pick<Config, 'manifest' | 'keys' | 'ROLES'>,
@@ -97,7 +97,7 @@ export async function checkRoles(
   }
 }
 
-/** Before there is a deployment: the configuration names the keys that are here. */
+/** Before a deployment: checks that the configuration names the keys that the settings have. */
 export function checkNamedKeys(keys: BaseConfig['keys'], configuration: DeployConfig, report: Report): void {
   const named = {
     poster: configuration.curvePosters,

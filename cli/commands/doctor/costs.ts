@@ -10,20 +10,20 @@ import type { BaseConfig } from '../../base-config.js';
 import { SIGNING_ROLES, type SigningRole } from '../../settings/keystore.js';
 import type { Report } from './finding.js';
 
-/** Gas and bytes of what is sent, measured: snapshots/gas.json has the first three, a test deploys for the last. */
+/** Gas and bytes of transactions, measured: snapshots/gas.json has the first three, a test deploys for the last. */
 export const GAS = {
   post: { gas: 63_840n, bytes: 292n },
   furtherMarket: { gas: 34_482n, bytes: 192n },
-  settlement: { gas: 83_558n, bytes: 132n },
+  settlement: { gas: 83_557n, bytes: 132n },
   /** All contracts, and their configuration with one poster, one settler and one executor. */
-  deployment: { gas: 14_600_000n, bytes: 70_000n, transactions: 9n },
+  deployment: { gas: 15_000_000n, bytes: 70_000n, transactions: 9n },
   listing: { gas: 190_000n, bytes: 196n },
 } as const;
 
-/** What an hour is taken to have; posts are one per block, which is the most. */
+/** Assumed per hour; posts are one per block, which is the maximum. */
 const HOURLY = { settlements: 60n, orders: 60n } as const;
 const HOUR_MS = 3_600_000n;
-/** Where nothing is known of the chain's pace. */
+/** Block time when the chain's is unknown. */
 const USUAL_BLOCK_MS = 2_000n;
 const LOW_HOURS = 24n;
 const PRIORITY_WEI = 1_000_000n;
@@ -54,7 +54,7 @@ interface HourlyCosts {
   executor: bigint;
 }
 
-/** In wei, data that a rollup charges for included. */
+/** In wei, including a rollup's data fee. */
 export async function checkCosts(eth: EthReader, question: CostQuestion, report: Report): Promise<HourlyCosts> {
   const { baseFeeWei, feeCeilingWei, postBudgetWei, isDeployed } = question;
   const weiPerGas = baseFeeWei + PRIORITY_WEI;
@@ -147,7 +147,7 @@ async function checkBalances(
           ? `${hours} h`
           : `${(balanceWei * 60n) / maxBig(hourly[role], 1n)} min`;
     const text = `${address} has ${ether(balanceWei)} ether: ${lasts} of gas`;
-    // What a node asks the sender of one transaction to hold.
+    // Balance that a node requires of the sender of one transaction.
     const leastWei = gasOf[role] * freshBidWei(baseFeeWei, feeCeilingWei);
     if (balanceWei < leastWei) report.fail('BALANCE', role, `${text}, less than one transaction takes`);
     else if (hours < LOW_HOURS || balanceWei < lowBalanceWei) report.warn('BALANCE', role, text);

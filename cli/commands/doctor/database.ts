@@ -1,4 +1,4 @@
-/** The database: whether it is there, of this deployment, and keeps what it acknowledges. */
+/** Checks the database: it exists, belongs to this deployment, and its commits are durable. */
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { boundDeployment, openDb, withoutPassword } from '../../../ledger/db/db.js';
@@ -8,10 +8,10 @@ import type { Db } from '../../../ledger/types.js';
 import { reasonOf, type Report } from './finding.js';
 
 const LOW_DISK_BYTES = 2n ** 30n;
-/** What one process may open, with some to spare for commands. */
+/** Connections that one process may open, plus some for commands. */
 const PROCESS_CONNECTIONS = 15;
 
-/** File systems by the number that Linux gives them. */
+/** File systems that lose data on a restart, by Linux's type number. */
 const VOLATILE: Readonly<Record<number, string>> = { 0x01021994: 'tmpfs', 0x858458f6: 'ramfs' };
 const REMOTE: Readonly<Record<number, string>> = {
   0x6969: 'NFS',

@@ -1,4 +1,4 @@
-/** `curvebook doctor`: everything that can be wrong before money moves, each with what to do about it. */
+/** `curvebook doctor`: checks everything that can be wrong before money moves, and names remedies. */
 import { dirname, join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
 import { pino } from 'pino';
@@ -203,7 +203,7 @@ async function checkChain({ usable, config, plain, configuration, keys }: Chain,
   });
 }
 
-/** What an endpoint answers that makes no sense ends one check, not all. */
+/** A malformed answer of an endpoint ends one check, not all. */
 async function guarded(code: Finding['code'], report: Report, check: () => Promise<void>): Promise<void> {
   try {
     await check();

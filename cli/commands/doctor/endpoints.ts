@@ -1,4 +1,6 @@
-/** Each RPC endpoint by itself: whether it can do what the roles ask of it. Nothing that it answers is trusted to be short, quick or right. */
+/**
+ * Checks each RPC endpoint separately for everything that roles request of it. Its answers are bounded in size and time, and may be wrong.
+ */
 import { median } from './median.js';
 import { toSafeInt } from '../../../core/amounts.js';
 import type { Address, Hex } from '../../../core/types.js';
@@ -11,11 +13,9 @@ import { reasonOf, type Report } from './finding.js';
 const REQUEST_MS = 5_000;
 /** For all questions to one endpoint. */
 const ENDPOINT_MS = 20_000;
-/** Receipts of a busy block are the longest answer that is asked for. */
-const MAX_ANSWER_BYTES = 32 * 2 ** 20;
-/** As of the pool, which passes over what lags more. */
+/** The pool's limit: endpoints that lag more are not used. */
 const MAX_LAG_BLOCKS = 2;
-/** What a node without an archive keeps as a rule is 128. */
+/** Nodes without an archive usually keep the state of 128 blocks. */
 const PACE_BLOCKS = 32;
 const ZERO: Address = '0x0000000000000000000000000000000000000000';
 
@@ -41,7 +41,7 @@ export interface Usable {
 }
 
 /** A client whose answers are bounded. */
-export const boundedRpc = (url: string): Rpc => createRpc(url, REQUEST_MS, MAX_ANSWER_BYTES);
+export const boundedRpc = (url: string): Rpc => createRpc(url, REQUEST_MS);
 
 /** Asks all of them at once. Findings come in the order in which they are configured. */
 export async function checkEndpoints(

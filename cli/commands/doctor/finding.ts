@@ -1,4 +1,4 @@
-/** What `curvebook doctor` looks at, by stable codes, and what to do about each. */
+/** Checks of `curvebook doctor` by stable codes, with remedies. */
 
 export type Level = 'ok' | 'warn' | 'fail';
 
@@ -58,7 +58,7 @@ export interface Finding {
   remedy: string | null;
 }
 
-/** Takes what is found, in the order found. */
+/** Collects findings, in order. */
 export interface Report {
   ok(code: Code, subject: string, message: string): void;
   warn(code: Code, subject: string, message: string): void;
@@ -68,7 +68,7 @@ export interface Report {
 
 const MAX_MESSAGE_CHARS = 300;
 
-/** Text of strangers may hold anything: it neither steers a terminal nor fills it. */
+/** Makes foreign text safe to print: without control characters, and short. */
 export function harmless(text: string): string {
   const plain = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
   return plain.length > MAX_MESSAGE_CHARS ? `${plain.slice(0, MAX_MESSAGE_CHARS)}…` : plain;

@@ -1,4 +1,4 @@
-/** This machine and what it reaches beside the chain: clock, files, ports, alerts. */
+/** Checks this machine and its services other than the chain: clock, files, ports, alerts. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { WebSocket } from 'ws';
 import { assertPortFree } from '../../../deploy/sandbox/ports.js';
@@ -8,9 +8,9 @@ import { reasonOf, type Report } from './finding.js';
 
 const REQUEST_MS = 5_000;
 const MAX_ANSWER_BYTES = 65_536;
-/** A `Date` header has whole seconds, and takes its time. */
+/** Tolerance for `Date` headers, which have whole seconds and network delay. */
 const CLOCK_WARN_MS = 2_500;
-/** As `clock_skew` has it. */
+/** The limit of `clock_skew`. */
 const CLOCK_FAIL_MS = 5_000;
 
 /** Compares the clock with what endpoints' web servers say of the time; it must be right, since orders and curves expire by it. */
@@ -55,7 +55,7 @@ export function checkSecrets(files: readonly string[], report: Report): void {
   }
 }
 
-/** A port of a server that runs already, of this very deployment, is taken by the right one. */
+/** A port is also fine when a server of this deployment already listens on it. */
 export async function checkPort(
   {
     host,

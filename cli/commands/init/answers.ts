@@ -1,4 +1,4 @@
-/** What `curvebook init` is told: by options, by the environment, or, on a terminal, by answers. */
+/** Input of `curvebook init`: from options, the environment, or answers on a terminal. */
 import { createInterface } from 'node:readline';
 import { toSafeInt } from '../../../core/amounts.js';
 import { chainPreset } from '../../../deploy/chain-preset.js';
@@ -36,8 +36,8 @@ export interface Answers {
 }
 
 /**
- * Everything that is needed. What no option says is asked for on a terminal; without one, what has no default is a problem. Throws ConfigError with
- * all problems at once, UsageError when the terminal ends.
+ * Collects all input. What no option gives is asked for on a terminal; without a terminal, a missing value without a default is a problem.
+ * Throws ConfigError with all problems at once, UsageError when the terminal ends.
  */
 export async function readAnswers(line: CommandLine, env: Readonly<Record<string, string>>, io: Io): Promise<Answers> {
   const asker = io.input.isTTY === true && !line.yes ? createAsker(io) : null;

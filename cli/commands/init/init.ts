@@ -143,7 +143,7 @@ function configurationOf(answers: Answers, accounts: Record<SigningRole, string>
   };
 }
 
-/** What is going to be written is read back, by what reads it later. Throws ConfigError with all problems at once. */
+/** Checks the files to be written with the code that reads them later. Throws ConfigError with all problems at once. */
 function assertValid(
   configuration: unknown,
   environment: string,
@@ -177,7 +177,7 @@ function assertValid(
 function writeAll(files: readonly OutputFile[], force: boolean): string[] {
   const there = files.filter(({ path }) => existsSync(path));
   const keys = there.filter(({ path }) => dirname(path).endsWith('keys'));
-  // A key that is replaced is lost, with whatever it holds.
+  // A replaced key would be lost, with the funds of its account.
   if (keys.length > 0)
     throw new ConfigError(keys.map(({ path }) => `${path} is there already, and a key is never overwritten`));
   if (there.length > 0 && !force)

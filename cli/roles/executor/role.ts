@@ -9,7 +9,7 @@ import { integer, privateKey } from '../../settings/fields.js';
 import { riskLimits } from '../../settings/swap.js';
 import { marketDataOf } from '../liquidity.js';
 import { defineRole } from '../role.js';
-import { keeperOutbox, keyOf, rpcPool, type Shared } from '../shared.js';
+import { keeperOutbox, keyOf, rpcPool, type RoleContext } from '../context.js';
 
 /** Executes signed orders. */
 export const executor = defineRole({
@@ -25,24 +25,25 @@ export const executor = defineRole({
     SWAP_MAX_SENDS: integer(1, 100, 5).describe('most transactions sent for one order'),
   },
   status: ({ lastSwapActMs, pendingSwaps }) => ({ lastActMs: lastSwapActMs, waiting: pendingSwaps }),
-  async start({ shared, writer, signal, wakeBy }) {
-    const loop = startExecutor(shared, writer, signal);
+  async start({ context, writer, signal, wakeBy }) {
+    const loop = startExecutor(context, writer, signal);
     wakeBy(['generations', 'swaps'], loop.wake);
     return [loop];
   },
 });
 
-type ExecutorShared = Shared<BaseConfig & z.output<z.ZodObject<typeof executor.settings>>>;
+type ExecutorContext = RoleContext<BaseConfig & z.output<z.ZodObject<typeof executor.settings>>>;
 
 /** Throws unless its key and a settler are there, which the configuration has checked. */
-export function startExecutor(shared: ExecutorShared, writer: Writer, signal: AbortSignal): Loop {
-  const { config, db, logger } = shared;
+export function startExecutor(context: ExecutorContext, writer: Writer, signal: AbortSignal): Loop {
+  const { config, db, logger } = context;
   const { swap } = config;
   if (swap === null) throw new Error('the executor needs a settler');
-  const rpc = rpcPool(shared, 'executor');
-  const outbox = keeperOutbox(shared, 'executor', {
-    ...{ writer, rpc, privateKey: keyOf(shared, 'executor'), order: 'queue' },
-    // The times of orders are short: what is signed for one is over with it, whoever may execute.
+  const rpc = rpcPool(context, 'executor');
+  const outbox = keeperOutbox(context, 'executor', {
+    ...{ writer, rpc, privateKey: keyOf(context, 'executor'), order: 'queue' },
+    // Orders are valid for a short time, and transactions signed for them become useless with them, so the contract need not be asked about
+    // old keys.
     serves: { contract: swap.settler, mayAct: () => Promise.resolve(true) },
   });
   const executor = createExecutor({
@@ -51,9 +52,9 @@ export function startExecutor(shared: ExecutorShared, writer: Writer, signal: Ab
     outbox,
     rpc,
     settler: swap.settler,
-    marketData: marketDataOf(shared, swap, rpc),
-    readiness: shared.readiness,
-    quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
+    marketData: marketDataOf(context, swap, rpc),
+    readiness: context.readiness,
+    quarantined: () => quarantinedTokens(context.watcherStatus().findings),
     toleranceBps: config.SWAP_TOLERANCE_BPS,
     maxSends: config.SWAP_MAX_SENDS,
     maxGas: BigInt(config.SWAP_MAX_GAS),
@@ -62,8 +63,8 @@ export function startExecutor(shared: ExecutorShared, writer: Writer, signal: Ab
     maxLossBps: config.SWAP_MAX_LOSS_BPS,
     ...riskLimits(config),
     pollIntervalMs: config.POLL_INTERVAL_MS,
-    nowMs: shared.nowMs,
-    monotonicMs: shared.monotonicMs,
+    nowMs: context.nowMs,
+    monotonicMs: context.monotonicMs,
     logger,
   });
   return executor.start(signal);

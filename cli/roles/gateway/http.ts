@@ -29,9 +29,9 @@ import type { Writer } from '../../../ledger/types.js';
 import type { Config } from '../../config.js';
 import { settlePace } from '../../settings/common.js';
 import { sandboxControls } from './sandbox-controls.js';
-import type { Shared } from '../shared.js';
+import type { RoleContext } from '../context.js';
 import { ROLE_FACTS } from '../registry.js';
-import { swapRouter } from './swap-api.js';
+import { swapOrdersOf, swapRouter } from './swap-api.js';
 import { API_DESCRIPTION, API_TITLE, VERSION } from '../../version.js';
 
 export interface HttpHandle {
@@ -42,11 +42,11 @@ export interface HttpHandle {
   /** Makes a standby the gateway, once its process has the log. */
   promote(writer: Writer): Promise<void>;
   facts(): GatewayFacts;
-  /** Ends what is answered here; the address stays taken, and requests wait for whoever answers next. */
+  /** Stops answering; the address stays open, and requests wait for the next application. */
   close(): Promise<void>;
 }
 
-/** Pause between two looks at the logs when nobody wakes the gateway. */
+/** Pause between two reads of the logs when no hint arrives. */
 const FOLLOW_INTERVAL_MS = 250;
 /** Pause between two looks for a newer checkpoint. */
 const CHECKPOINT_POLL_MS = 500;
@@ -59,33 +59,33 @@ export interface HttpOptions {
   failure(): string | null;
   /** Called when a gasless order was accepted. */
   onSwapOrder(): void;
-  /** Called at most once, when what is served can't be brought up to date any more: it must be started anew. */
+  /** Called at most once, when the state can't be moved forward any more: the gateway must be started again. */
   onOutdated(): void;
 }
 
 /** Starts the gateway and the HTTP server in front of it; without a writer as a standby. */
 export async function startHttp(
-  shared: Shared<Config>,
+  context: RoleContext<Config>,
   writer: Writer | null,
   { signal, metrics, failure, onSwapOrder, onOutdated }: HttpOptions,
 ): Promise<HttpHandle> {
-  const { config, db, logger } = shared;
-  const startedMs = shared.nowMs();
+  const { config, db, logger } = context;
+  const startedMs = context.nowMs();
   const orderConfig = {
     sources: config.ORDER_SOURCES,
     signatureChainIds: config.signatureChainIds,
     failuresPerMinute: config.ORDER_FAILURES_PER_MINUTE,
     pollMs: FOLLOW_INTERVAL_MS,
     referencePrices: config.REFERENCE_PRICES,
-    minOrderUnits: shared.minOrderUnits,
+    minOrderUnits: context.minOrderUnits,
   };
   const untimed = await createGateway({
     db,
     writer,
     config: orderConfig,
-    readiness: shared.readiness,
-    quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
-    clock: shared.nowMs,
+    readiness: context.readiness,
+    quarantined: () => quarantinedTokens(context.watcherStatus().findings),
+    clock: context.nowMs,
     logger,
   });
   const gateway = logActions(metrics.actions.timed(untimed), logger);
@@ -94,9 +94,9 @@ export async function startHttp(
     onOutdated();
   });
   const sessions = createSessions();
-  const queries = createQueryBudget(config.QUERIES_PER_MINUTE, shared.nowMs);
-  const marketData = createMarketDataView({ db, generation: gateway.generation, clock: shared.nowMs });
-  const info = { db, gateway, clock: shared.nowMs, config: orderConfig, queries, marketData };
+  const queries = createQueryBudget(config.QUERIES_PER_MINUTE, context.nowMs);
+  const marketData = createMarketDataView({ db, generation: gateway.generation, clock: context.nowMs });
+  const info = { db, gateway, clock: context.nowMs, config: orderConfig, queries, marketData };
   const checkpoints = createCheckpointView({
     db,
     deploymentId: config.manifest.deploymentId,
@@ -104,44 +104,45 @@ export async function startHttp(
     logger,
   });
   const following = checkpoints.run(signal);
-  const swaps = swapRouter(shared, ({ id: orderId, quoteId, owner }) => {
+  const swaps = swapRouter(context, ({ id: orderId, quoteId, owner }) => {
     logger.info({ orderId, quoteId, owner }, 'signed order accepted');
     onSwapOrder();
   });
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
-  const reads = { ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits };
+  const reads = { ...readDeps(context, gateway, sessions, startedMs), checkpoints, limits };
   const pages = consoleRoutes(limits.read, { rpcUrl: deploymentFacts(config).publicRpcUrl });
   const app = createApp({
     routers: [
-      // What is asked for most comes first: each router in front of another one takes its time.
+      // The most requested routes come first, because each earlier router takes time.
       readRoutes(reads),
       ordersRoutes(info),
       ...(swaps === null ? [] : [swaps]),
       ...(config.manifest.accounts.length > 0
-        ? [explainRoutes(info), sandboxRoutes(sandboxControls(shared, onOutdated))]
+        ? [explainRoutes(info), sandboxRoutes(sandboxControls(context, onOutdated))]
         : []),
       probeRoutes(
         {
           failure,
-          // Whoever reads this is served.
+          // An answer shows that requests are served.
           ready: () => ({ ready: true, reason: null }),
           active: () => (gateway.isActive() ? { active: true, reason: null } : { active: false, reason: 'standby' }),
         },
         limits.health,
       ),
-      ...(pages === null ? [] : [pages]),
       openApiRoutes(
         ENDPOINTS,
         { title: API_TITLE, version: VERSION, description: API_DESCRIPTION, url: config.PUBLIC_URL ?? null },
         limits.read,
       ),
+      // Takes what is left of the paths below /docs.
+      ...(pages === null ? [] : [pages]),
     ],
     unmatched: limits.read,
     logger,
     trustProxy: config.TRUST_PROXY,
     observe: metrics.observe,
   });
-  const answering = await shared.doors.http.answer(app);
+  const answering = await context.doors.http.answer(app);
   const stream = serveStream({
     server: answering.upgrades,
     gateway,
@@ -154,9 +155,10 @@ export async function startHttp(
         return market === undefined ? [] : fills.toReversed().map((fill) => fillJson(market, fill));
       },
     },
+    swapOrders: swapOrdersOf(context),
     sessions,
     logger,
-    clock: shared.nowMs,
+    clock: context.nowMs,
     trustProxy: config.TRUST_PROXY,
   });
   return {
@@ -184,7 +186,7 @@ export async function startHttp(
   };
 }
 
-/** An endpoint of the operator's own may have a key in it: only the one that is named for clients is served, or a sandbox's. */
+/** The operator's own endpoints may contain keys: only the one named for clients is published, or a sandbox's. */
 function deploymentFacts(config: Config): DeploymentFacts {
   const { contracts, accounts, rpcUrl } = config.manifest;
   const { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 } = contracts;
@@ -200,36 +202,36 @@ function deploymentFacts(config: Config): DeploymentFacts {
 }
 
 function readDeps(
-  shared: Shared<Config>,
+  context: RoleContext<Config>,
   gateway: Gateway,
   sessions: Sessions,
   startedMs: number,
 ): Omit<ReadDeps, 'checkpoints' | 'limits'> {
-  const { config, db } = shared;
-  const status = shared.watcherStatus;
+  const { config, db } = context;
+  const status = context.watcherStatus;
   return {
     version: VERSION,
     chainId: config.manifest.chainId,
     deploymentId: config.manifest.deploymentId,
     capitalFlowStartBlock: config.manifest.deploymentBlock,
     deployment: deploymentFacts(config),
-    account: accountFacts(gateway, shared.nowMs),
+    account: accountFacts(gateway, context.nowMs),
     markets: gateway.markets,
     delisted: gateway.delisted,
     book: gateway.book,
-    minOrderUnits: shared.minOrderUnits,
+    minOrderUnits: context.minOrderUnits,
     feed: createFeed({
       book: gateway.book,
       lastActionMs: gateway.lastActionMs,
       sessions,
       startedMs,
     }),
-    readiness: shared.readiness,
+    readiness: context.readiness,
     halt: () => status().halt,
     findings: () => status().findings,
     roles: ROLE_FACTS,
-    ownLogs: () => new Set(shared.writers.keys()),
-    nowMs: shared.nowMs,
+    ownLogs: () => new Set(context.writers.keys()),
+    nowMs: context.nowMs,
     watcher: () => {
       const { observedHead, nextBlock, lastSuccessfulScanMs } = status();
       const head = observedHead === 0 ? null : observedHead;

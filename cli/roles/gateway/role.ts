@@ -6,7 +6,7 @@ import { MAX_CLOSED_ORDERS } from '../../../server/orders/limits.js';
 import type { BaseConfig } from '../../base-config.js';
 import { httpUrl, integer } from '../../settings/fields.js';
 import { defineRole } from '../role.js';
-import type { Shared } from '../shared.js';
+import type { RoleContext } from '../context.js';
 
 const gatewaySettings = {
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
@@ -21,7 +21,7 @@ const gatewaySettings = {
   READ_REQUESTS_PER_MINUTE: integer(1, 1_000_000, 6_000).describe('requests to /v0 per client address and minute'),
   PUBLIC_URL: httpUrl.optional().describe('base URL as clients see it, for /openapi.json'),
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
-    'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',
+    'signatures of unknown accounts per minute and IP address before further ones are refused there; a request counts once more for each 8 KiB',
   ),
   QUERIES_PER_MINUTE: integer(1, 10_000_000, 6_000).describe(
     'points of queries of the order interface, by their weights (docs/orders.md), and of WebSocket messages without an action, per minute and IP address',
@@ -34,11 +34,11 @@ export const gateway = defineRole({
   signs: false,
   settings: gatewaySettings,
   status: ({ lastOrderMs }) => ({ lastActMs: lastOrderMs }),
-  async start({ shared, signal, writer, serve, wakeBy }) {
+  async start({ context, signal, writer, serve, wakeBy }) {
     const { onGeneration } = await serve(writer);
     signal.throwIfAborted();
     wakeBy(['generations'], onGeneration);
-    return [startCompactor(shared, writer, signal)];
+    return [startCompactor(context, writer, signal)];
   },
 });
 
@@ -46,7 +46,7 @@ type GatewaySettings = z.output<z.ZodObject<typeof gatewaySettings>>;
 
 /** Compacts old rows of the order log, beside the gateway that writes it. */
 export function startCompactor(
-  { config, logger, nowMs }: Pick<Shared<BaseConfig & GatewaySettings>, 'config' | 'logger' | 'nowMs'>,
+  { config, logger, nowMs }: Pick<RoleContext<BaseConfig & GatewaySettings>, 'config' | 'logger' | 'nowMs'>,
   writer: Writer,
   signal: AbortSignal,
 ): Loop {

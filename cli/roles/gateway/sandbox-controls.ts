@@ -1,10 +1,10 @@
 import { readStandingHalt } from '../../../keepers/watcher/status.js';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
 import type { SandboxControls } from '../../../server/sandbox.js';
-import type { Shared } from '../shared.js';
+import type { RoleContext } from '../context.js';
 
 /** The owner's acts on a sandbox, by the rows that the commands write. `restart` ends the roles, which start again. */
-export function sandboxControls({ config, db, nowMs }: Shared, restart: () => void): SandboxControls {
+export function sandboxControls({ config, db, nowMs }: RoleContext, restart: () => void): SandboxControls {
   return {
     accounts: config.manifest.accounts,
     async halt(note) {

@@ -5,7 +5,7 @@ import { ListenError } from '../../../server/listen.js';
 import type { Writer } from '../../../ledger/types.js';
 import { startHttp, type HttpHandle, type HttpOptions } from './http.js';
 import type { Config } from '../../config.js';
-import type { Shared } from '../shared.js';
+import type { RoleContext } from '../context.js';
 import { wakeByHints } from '../wakes.js';
 
 /** How long a process waits for its logs before it serves reads meanwhile. */
@@ -29,9 +29,8 @@ interface StandbyOptions {
 export interface Standing {
   http: HttpHandle;
   /**
-   * Makes it the gateway, from where it has followed the logs to: what is left of them is read, and then actions are taken at the same
-   * address, by the same connections. Rejects when what it holds is out of date, or it has stopped; then it must be closed, and another one
-   * started.
+   * Makes it the gateway: the rest of the logs is read, and then actions are accepted at the same address and on the same connections.
+   * Rejects when its state is out of date or it has stopped; then it must be closed, and another one started.
    */
   promote(writer: Writer): Promise<void>;
 }
@@ -45,12 +44,12 @@ export interface Standing {
  * at the door for the roles themselves.
  */
 export async function serveStandby(
-  shared: Shared<Config>,
+  context: RoleContext<Config>,
   acquired: Promise<void>,
   options: StandbyOptions,
 ): Promise<Standing | null> {
   const { signal } = options;
-  const { logger } = shared;
+  const { logger } = context;
   let isOver = false;
   const ended = acquired
     .catch(() => undefined)
@@ -60,7 +59,7 @@ export async function serveStandby(
   await Promise.race([ended, delay(PATIENCE_MS)]);
   while (!isOver && !signal.aborted) {
     try {
-      const standing = await serveOnce(shared, ended, options);
+      const standing = await serveOnce(context, ended, options);
       if (standing !== null) return standing;
     } catch (error) {
       if (error instanceof ListenError) {
@@ -78,11 +77,11 @@ export async function serveStandby(
 
 /** Serves what is stored now and follows it, until `ended` does; null when it is out of date before. */
 async function serveOnce(
-  shared: Shared<Config>,
+  context: RoleContext<Config>,
   ended: Promise<void>,
   { signal, metrics, failure, onServing, onSwapOrder, onOutdated }: StandbyOptions,
 ): Promise<Standing | null> {
-  const { config, db, logger } = shared;
+  const { config, db, logger } = context;
   const stopping = new AbortController();
   const both = AbortSignal.any([signal, stopping.signal]);
   const waiting = new AbortController();
@@ -101,10 +100,10 @@ async function serveOnce(
   });
   const whileWaiting = AbortSignal.any([both, waiting.signal]);
   const loop = remote.start(whileWaiting);
-  const view: Shared<Config> = {
-    ...shared,
-    watcherStatus: () => (isPromoted ? shared.watcherStatus() : remote.status()),
-    readiness: () => (isPromoted ? shared.readiness() : { ready: false, reason: 'standby' }),
+  const view: RoleContext<Config> = {
+    ...context,
+    watcherStatus: () => (isPromoted ? context.watcherStatus() : remote.status()),
+    readiness: () => (isPromoted ? context.readiness() : { ready: false, reason: 'standby' }),
   };
   let http: HttpHandle | null = null;
 
@@ -123,8 +122,8 @@ async function serveOnce(
     });
     http = served;
     onServing(true);
-    wakeByHints(shared, ['ledger', 'operator'], loop.wake, whileWaiting);
-    wakeByHints(shared, ['ledger', 'orders', 'operator'], http.onGeneration, whileWaiting);
+    wakeByHints(context, ['ledger', 'operator'], loop.wake, whileWaiting);
+    wakeByHints(context, ['ledger', 'orders', 'operator'], http.onGeneration, whileWaiting);
     logger.info({ url: http.url }, 'on standby: another process holds a log');
     const isCurrent = await Promise.race([ended.then(() => true), outdated.promise.then(() => false)]);
     if (!isCurrent || signal.aborted) {
@@ -134,16 +133,16 @@ async function serveOnce(
     return {
       http: { ...served, close: end },
       async promote(writer) {
-        // What came after the last look is found by the gateway itself, which reads both logs once more before it takes actions.
+        // Rows after the last read are found by the gateway itself, which reads both logs again before it accepts actions.
         if (isOutdated) throw new Error('what the standby holds is out of date');
-        const startedMs = shared.monotonicMs();
+        const startedMs = context.monotonicMs();
         await Promise.race([
           served.promote(writer),
           outdated.promise.then(() => Promise.reject(new Error('what the standby holds is out of date'))),
         ]);
         isPromoted = true;
         waiting.abort();
-        logger.info({ tookMs: Math.round(shared.monotonicMs() - startedMs) }, 'the standby takes actions');
+        logger.info({ tookMs: Math.round(context.monotonicMs() - startedMs) }, 'the standby takes actions');
       },
     };
   } catch (error) {

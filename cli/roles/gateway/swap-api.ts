@@ -3,19 +3,22 @@ import { DEFAULT_GAS, withExtraGas } from '../../../core/swap/pricing.js';
 import type { Address } from '../../../core/types.js';
 import { quarantinedTokens } from '../../../ledger/chain/token-findings.js';
 import { tokenRows } from '../../../deploy/chain-preset.js';
+import { readOrderMarks } from '../../../ledger/swaps/owner-orders.js';
+import type { SwapOrdersSource } from '../../../server/stream/account-feed.js';
+import { newestOrders } from '../../../server/swap/order.js';
 import type { SwapDeps } from '../../../server/swap/deps.js';
 import { swapRoutes } from '../../../server/swap/endpoints.js';
 import type { SwapToken } from '../../../server/swap/deps.js';
 import { explorerUrlOf, riskLimits } from '../../settings/swap.js';
-import { rpcPool, type Shared } from '../shared.js';
+import { rpcPool, type RoleContext } from '../context.js';
 import { marketDataOf } from '../liquidity.js';
 
 /** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
-export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router | null {
-  const { config, db } = shared;
+export function swapRouter(context: RoleContext, onOrder: SwapDeps['onOrder']): Router | null {
+  const { config, db } = context;
   const { swap, manifest } = config;
   if (swap === null) return null;
-  const rpc = rpcPool(shared, 'swap');
+  const rpc = rpcPool(context, 'swap');
   const { custodian, curveBook, entrypoint } = manifest.contracts;
   const perMinute = (name: string, requests: number) => ({ name: `swap-${name}`, requests, windowSec: 60 });
   return swapRoutes(
@@ -27,16 +30,16 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       settler: swap.settler,
       forbiddenReceivers: [
         ...[custodian, curveBook, entrypoint, swap.settler, swap.permit2, ...swap.periphery],
-        ...(swap.uniswapV3 === null ? [] : [swap.uniswapV3.factory, swap.uniswapV3.router, swap.uniswapV3.quoter]),
+        ...swap.venues.flatMap(({ contracts }) => Object.values(contracts)),
       ],
       wrappedNative: swap.wrappedNative,
-      markets: () => shared.markets,
+      markets: () => context.markets,
       explorerUrl: explorerUrlOf(config),
       get tokens() {
         // Nobody wrote a list: whatever is traded may be quoted, as soon as it is known.
-        return swap.tokens.length > 0 ? swap.tokens : listedTokens(shared);
+        return swap.tokens.length > 0 ? swap.tokens : listedTokens(context);
       },
-      marketData: marketDataOf(shared, swap, rpc),
+      marketData: marketDataOf(context, swap, rpc),
       gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
       feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
       gasVolatilityBps: config.SWAP_GAS_VOLATILITY_BPS,
@@ -51,17 +54,27 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
         submissions: perMinute('submissions', config.SWAP_ORDERS_PER_MINUTE),
         orders: perMinute('orders', config.SWAP_READS_PER_MINUTE),
       },
-      readiness: shared.readiness,
-      quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
-      nowMs: shared.nowMs,
-      headMs: () => shared.watcherStatus().observedHeadTimestampMs,
+      readiness: context.readiness,
+      quarantined: () => quarantinedTokens(context.watcherStatus().findings),
+      nowMs: context.nowMs,
+      headMs: () => context.watcherStatus().observedHeadTimestampMs,
       onOrder,
     },
     manifest.deploymentId,
   );
 }
 
-function listedTokens({ config, markets }: Shared): SwapToken[] {
+/** Gasless orders for those who subscribe to them; null for a deployment without a settler. */
+export function swapOrdersOf({ config, db, markets }: RoleContext): SwapOrdersSource | null {
+  if (config.swap === null) return null;
+  const deps = { db, markets: () => markets, explorerUrl: explorerUrlOf(config) };
+  return {
+    newest: (owner) => newestOrders(deps, owner),
+    marks: (owners) => readOrderMarks(db.reads, owners),
+  };
+}
+
+function listedTokens({ config, markets }: RoleContext): SwapToken[] {
   const tokens = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.address, token]));
   return tokenRows(config.manifest.chainId, [...tokens.values()]).map((row) => ({
     ...row,

@@ -7,40 +7,40 @@ import { createSnapshotStore } from '../../../ledger/orders/snapshots.js';
 import type { Writer } from '../../../ledger/types.js';
 import type { BaseConfig } from '../../base-config.js';
 import type { Preparation, RoleRun } from '../role.js';
-import { keeperOutbox, keyOf, rpcPool, type Shared } from '../shared.js';
+import { keeperOutbox, keyOf, rpcPool, type RoleContext } from '../context.js';
 import { archiveOf, posterContract } from '../sender.js';
 import type { PosterSettings } from './settings.js';
 
-type PosterShared = Shared<BaseConfig & PosterSettings>;
+type PosterContext = RoleContext<BaseConfig & PosterSettings>;
 
 /** Posts curves, going on from `memory` where there is one. Throws unless its key is there, which the configuration has checked. */
-export async function startPoster(
-  shared: PosterShared,
+async function startPoster(
+  context: PosterContext,
   writer: Writer,
   signal: AbortSignal,
   memory?: PosterMemory,
 ): Promise<Loop> {
-  const { config, db, logger, markets, nowMs, monotonicMs } = shared;
-  const privateKey = keyOf(shared, 'poster');
-  const rpc = rpcPool(shared, 'poster');
+  const { config, db, logger, markets, nowMs, monotonicMs } = context;
+  const privateKey = keyOf(context, 'poster');
+  const rpc = rpcPool(context, 'poster');
   const poster = createPoster({
     db,
     writer,
-    outbox: keeperOutbox(shared, 'poster', {
+    outbox: keeperOutbox(context, 'poster', {
       ...{ writer, rpc, privateKey, order: 'replace' },
       serves: posterContract(rpc, config.manifest.contracts.curveBook),
     }),
     rpc,
     curveBook: config.manifest.contracts.curveBook,
     markets,
-    // Keepers do not share one: two of them replaying at once would wait for each other.
+    // Keepers do not share a store, because two of them replaying at once would wait for each other.
     snapshots: createSnapshotStore(markets),
     memory,
-    readiness: shared.readiness,
+    readiness: context.readiness,
     curveTtlSec: config.CURVE_TTL_SEC,
     touchBeforeSec: config.TOUCH_BEFORE_SEC,
     small: {
-      quoteUnits: (market) => shared.minOrderUnits(market) * BigInt(config.SMALL_CHANGE_ORDERS),
+      quoteUnits: (market) => context.minOrderUnits(market) * BigInt(config.SMALL_CHANGE_ORDERS),
       intervalMs: config.SMALL_CHANGE_INTERVAL_MS,
     },
     knots: {
@@ -51,18 +51,18 @@ export async function startPoster(
     },
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
     operatorFloors: config.STOP_BELOW_FLOOR ? { operator: config.operator, floors: config.OPERATOR_FLOORS } : null,
-    archive: await archiveOf(shared, privateKey),
+    archive: await archiveOf(context, privateKey),
     budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs,
     monotonicMs,
     logger,
   });
-  shared.keepers.poster = () => poster.status();
+  context.keepers.poster = () => poster.status();
   return poster.start(signal);
 }
 
-/** How long a process waits for its logs before it follows what it is to post from. */
+/** How long a process waits for its logs before it begins to follow the logs that posting reads. */
 const PATIENCE_MS = 1_000;
 
 /**
@@ -71,11 +71,11 @@ const PATIENCE_MS = 1_000;
  * reversal after that makes all roles start again.
  */
 export function warmPoster(
-  shared: PosterShared,
+  context: PosterContext,
   acquired: Promise<void>,
   signal: AbortSignal,
 ): Preparation<BaseConfig & PosterSettings> {
-  const { config, db, markets, logger, nowMs } = shared;
+  const { config, db, markets, logger, nowMs } = context;
   const memory = createPosterMemory(markets);
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
@@ -120,10 +120,10 @@ export function warmPoster(
 
 /** The poster as a role: woken by each generation. */
 export async function runPoster(
-  { shared, writer, signal, wakeBy }: RoleRun<BaseConfig & PosterSettings>,
+  { context, writer, signal, wakeBy }: RoleRun<BaseConfig & PosterSettings>,
   memory?: PosterMemory,
 ): Promise<Loop[]> {
-  const loop = await startPoster(shared, writer, signal, memory);
+  const loop = await startPoster(context, writer, signal, memory);
   wakeBy(['generations'], loop.wake);
   return [loop];
 }

@@ -10,7 +10,7 @@ import { settlePace } from '../../settings/common.js';
 import { integer, privateKey } from '../../settings/fields.js';
 import { defineRole } from '../role.js';
 import { archiveOf, posterContract } from '../sender.js';
-import { keeperOutbox, keyOf, rpcPool, type Shared } from '../shared.js';
+import { keeperOutbox, keyOf, rpcPool, type RoleContext } from '../context.js';
 
 /** Settles withdrawals and cuts checkpoints. */
 export const settler = defineRole({
@@ -24,23 +24,23 @@ export const settler = defineRole({
     CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   },
   status: ({ checkpoint, pendingClaims }) => ({ lastActMs: checkpoint?.timestampMs ?? null, waiting: pendingClaims }),
-  async start({ shared, writer, signal, wakeBy }) {
-    const loop = await startSettler(shared, writer, signal);
+  async start({ context, writer, signal, wakeBy }) {
+    const loop = await startSettler(context, writer, signal);
     wakeBy(['claims', 'operator'], loop.wake);
     return [loop];
   },
 });
 
-type SettlerShared = Shared<BaseConfig & z.output<z.ZodObject<typeof settler.settings>>>;
+type SettlerContext = RoleContext<BaseConfig & z.output<z.ZodObject<typeof settler.settings>>>;
 
 /** Throws unless its key is there, which the configuration has checked. */
-export async function startSettler(shared: SettlerShared, writer: Writer, signal: AbortSignal): Promise<Loop> {
-  const { config, db, logger, nowMs, monotonicMs } = shared;
-  const privateKey = keyOf(shared, 'settler');
-  const rpc = rpcPool(shared, 'settler');
-  // It follows listings by itself: a round computes on one state of the ledger.
+export async function startSettler(context: SettlerContext, writer: Writer, signal: AbortSignal): Promise<Loop> {
+  const { config, db, logger, nowMs, monotonicMs } = context;
+  const privateKey = keyOf(context, 'settler');
+  const rpc = rpcPool(context, 'settler');
+  // It reads listings itself, because a round computes on one state of the ledger.
   const markets: Market[] = [];
-  const outbox = keeperOutbox(shared, 'settler', {
+  const outbox = keeperOutbox(context, 'settler', {
     ...{ writer, rpc, privateKey, order: 'queue' },
     serves: posterContract(rpc, config.manifest.contracts.custodian),
   });
@@ -52,18 +52,18 @@ export async function startSettler(shared: SettlerShared, writer: Writer, signal
     custodian: config.manifest.contracts.custodian,
     markets,
     snapshots: createSnapshotStore(markets),
-    readiness: shared.readiness,
+    readiness: context.readiness,
     pollIntervalMs: config.SETTLE_INTERVAL_MS,
     checkpointIntervalMs: config.CHECKPOINT_INTERVAL_SEC * 1_000,
     batchMax: config.SETTLE_BATCH_MAX,
     emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
     pace: settlePace(config),
-    archive: await archiveOf(shared, privateKey),
+    archive: await archiveOf(context, privateKey),
     nowMs,
     monotonicMs,
     logger,
   });
-  shared.keepers.settler = () => settler.status();
+  context.keepers.settler = () => settler.status();
   const { signer } = outbox;
   const meter = startGasMeter({ role: 'settler', db, writer, rpc, signer, nowMs, monotonicMs, logger }, signal);
   return withMeter(settler.start(signal), meter);

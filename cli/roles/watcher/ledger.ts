@@ -5,20 +5,20 @@ import { createPace } from '../../../keepers/watcher/wakes.js';
 import { createSnapshotStore } from '../../../ledger/orders/snapshots.js';
 import type { GenerationWrite } from '../../../ledger/types.js';
 import type { BaseConfig } from '../../base-config.js';
-import { rpcPool, type Shared } from '../shared.js';
+import { rpcPool, type RoleContext } from '../context.js';
 import type { WatcherSettings } from './role.js';
 
 /** The watcher where this process owns the ledger log, else what follows it. */
 export async function startLedger(
-  shared: Shared<BaseConfig & WatcherSettings>,
+  context: RoleContext<BaseConfig & WatcherSettings>,
   signal: AbortSignal,
   { notify, onReversal }: { notify: () => void; onReversal: () => void },
   onFills: (write: GenerationWrite) => void,
 ) {
-  const { config, db, logger, markets } = shared;
+  const { config, db, logger, markets } = context;
   const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
   const snapshots = createSnapshotStore(markets);
-  const writer = shared.writers.get('ledger');
+  const writer = context.writers.get('ledger');
   if (writer === undefined) {
     const remote = createRemoteStatus({
       db,
@@ -34,7 +34,7 @@ export async function startLedger(
   const watcher = await createWatcher({
     db,
     writer,
-    rpc: rpcPool(shared, 'watcher'),
+    rpc: rpcPool(context, 'watcher'),
     contracts: { custodian, curveBook, entrypoint, orderSettler },
     deploymentId: config.manifest.deploymentId,
     deploymentBlock: config.manifest.deploymentBlock,
@@ -42,12 +42,12 @@ export async function startLedger(
     markets,
     snapshots,
     pollIntervalMs: config.POLL_INTERVAL_MS,
-    pace: config.WAKE ? createPace(config.POLL_INTERVAL_MS, shared.monotonicMs) : undefined,
+    pace: config.WAKE ? createPace(config.POLL_INTERVAL_MS, context.monotonicMs) : undefined,
     haltOnSuspense: config.HALT_ON_SUSPENSE,
     scanMaxBlocks: config.SCAN_MAX_BLOCKS,
     proveBlocks: config.PROVE_BLOCKS,
-    nowMs: shared.nowMs,
-    monotonicMs: shared.monotonicMs,
+    nowMs: context.nowMs,
+    monotonicMs: context.monotonicMs,
     logger,
     onGeneration(write) {
       narrate(logger, markets, write);
@@ -56,6 +56,6 @@ export async function startLedger(
     },
     onReversal,
   });
-  shared.keepers.proofs = watcher.proofCounts;
+  context.keepers.proofs = watcher.proofCounts;
   return { status: watcher.status, loop: watcher.start(signal), snapshots };
 }

@@ -3,7 +3,7 @@ import { createTransferWatch } from '../../../keepers/watcher/tokens/transfer-wa
 import { MAX_LEDGER_AGE_MS } from '../../../keepers/watcher/status.js';
 import { flag, integer } from '../../settings/fields.js';
 import { defineRole } from '../role.js';
-import { rpcPool } from '../shared.js';
+import { rpcPool } from '../context.js';
 
 /** Follows the chain. Every process follows the ledger; `ledger.ts` is what does, and writes it where this role is played. */
 export const watcher = defineRole({
@@ -27,10 +27,10 @@ export const watcher = defineRole({
       : [],
   status: ({ generation }) => ({ lastActMs: generation?.scannedMs ?? null }),
   /** Beside the scans, by endpoints of its own, so that it holds up none. */
-  async start({ shared, signal }) {
-    const { config, markets, logger, keepers } = shared;
+  async start({ context, signal }) {
+    const { config, markets, logger, keepers } = context;
     const { custodian } = config.manifest.contracts;
-    const watch = createTransferWatch({ rpc: rpcPool(shared, 'transfers'), custodian, markets, logger });
+    const watch = createTransferWatch({ rpc: rpcPool(context, 'transfers'), custodian, markets, logger });
     keepers.transfers = watch.facts;
     return [watch.start(signal)];
   },

@@ -22,7 +22,10 @@ import { lastSeqReset } from '../../../ledger/publications/seq-resets.js';
 import type { AttributedFill, PostSeen, Publication, Queryable, SeqReset } from '../../../ledger/types.js';
 import type { DraftedPost, DraftedReset } from './derive.js';
 
-/** Why a curve or a fill can't be explained as it should; it is booked all the same, what no book explains to nobody, and the ledger halts. */
+/**
+ * Why a curve or a fill can't be explained. It is booked all the same, with the unexplained amounts on the suspense account, and the ledger
+ * halts.
+ */
 interface AttributionFault {
   code: 'unexplained_curve' | 'unexplained_raise' | 'carry_mismatch' | 'missing_depth' | 'operator_loss';
   message: string;
@@ -30,10 +33,10 @@ interface AttributionFault {
 
 /** Attribution of the posts and fills of one scan, in chain order. Nothing of it is remembered unless `commit` is called. */
 export interface AttributionRun {
-  /** Takes note of a post, and holds what the chain made of it against what was prepared. */
+  /** Adds a post, and compares it with the prepared publication. */
   land(market: Market, post: DraftedPost): Promise<PostSeen>;
   attribute(market: Market, fill: ChainFill): Promise<AttributedFill>;
-  /** Takes note that numbers were given back: the live curve ended, and later ones may have lower numbers than earlier ones. */
+  /** Adds a reset of sequence numbers: the live curve ended, and later ones may have lower numbers than earlier ones. */
   reset(reset: DraftedReset): Promise<void>;
   /** Those of this scan. */
   resets(): SeqReset[];
@@ -53,7 +56,7 @@ export interface Attributor {
 interface HitSide {
   state: SideState;
   gains: SideGains;
-  /** It was entered as the carry rule says, so that its fills can't cost the operator more than rounding. */
+  /** The side started by the carry rule, so its fills can't cost the operator more than rounding. */
   isBounded: boolean;
 }
 
@@ -107,7 +110,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         );
       }
 
-      /** A curve of ours that this database did not prepare means that the database is not the one that posted it. */
+      /** A curve on our contract that this database did not prepare was posted with another database or another key. */
       async function judge(market: Market, post: PostSeen, publication: Publication | null): Promise<void> {
         const isTouch = post.baseSeq !== post.seq;
         if (publication === null || !isPrepared(publication, post)) {
@@ -158,7 +161,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const publication = await readPublication(q, market.index, fill.curveSeq);
         if (publication === null) return null;
         const seen = await seenPost(market.index, fill.curveSeq);
-        // A touch goes on with the curve that it prolongs, and with what was raised as that one landed.
+        // A touch continues the curve that it prolongs, including the raise at that curve's landing.
         const postedSeq = seen?.postedSeq ?? fill.curveSeq;
         const posted = await seenPost(market.index, postedSeq);
         // Another database's curve may have the number of one that was prepared here.
@@ -168,7 +171,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const snapshot = await bookOf(q, publication);
         if (snapshot === null) return null;
         const stored = await readFillsAfter(q, market.index, snapshot.fillSeq);
-        // A scan that reads old blocks anew holds fills that the book was cut after.
+        // A scan that reads old blocks again contains fills from before the book's cut.
         const since = (one: PastFill): boolean => one.market === market.index && one.fillSeq > snapshot.fillSeq;
         const past = [...stored, ...current.filter(since)];
         if (!past.some((one) => one.curveSeq === fill.curveSeq)) firstHits.push({ seq: fill.curveSeq, snapshot });
@@ -189,7 +192,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         return { side, cloids: snapshotCloids(snapshot) };
       }
 
-      /** What explains a fill, and why part of it or all of it is not explained. */
+      /** The decomposition of a fill, and the faults why a part or all of it is not explained. */
       function explain(
         market: Market,
         fill: ChainFill,
@@ -217,7 +220,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const suspended = faults[found] ?? null;
         const after = sold(side, attributed);
         const { gainUnits, legs } = after.gains;
-        // Whatever else is wrong explains a loss, too.
+        // A loss is only a fault of its own if there is no other fault.
         if (faults.length === found && side.isBounded && gainUnits < leastGainUnits(fill.side, legs)) {
           faults.push({
             code: 'operator_loss',
@@ -229,7 +232,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const before = draft.get(market.index) ?? kept.get(market.index);
         const sides = before?.seq === fill.curveSeq ? before.sides : {};
         draft.set(market.index, { seq: fill.curveSeq, sides: { ...sides, [fill.side]: after }, cloids });
-        // Where a fill entered its curve is not known, so neither is whose orders it took.
+        // With a consumption mismatch it is unknown where the fill entered its curve, and so whose orders it took.
         const decomposition = mismatch === 0n ? attributed.decomposition : unexplainedFill(fill);
         return { decomposition, suspended };
       }
@@ -303,7 +306,7 @@ function sold(
   };
 }
 
-/** Nobody's orders explain any of the fill. */
+/** A decomposition in which no order explains any part of the fill. */
 export function unexplainedFill(fill: Pick<ChainFill, 'side' | 'baseUnits' | 'quoteUnits'>): Decomposition {
   return {
     legs: [],

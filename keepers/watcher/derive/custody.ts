@@ -1,4 +1,4 @@
-/** What the ledger already knows about the withdrawals that a scan's events concern. */
+/** State of the withdrawals that a scan's events concern, before the scan. */
 import {
   NO_CLAIM,
   addSaturating,
@@ -24,11 +24,11 @@ import {
 import type { ChainEvent, RawLog } from '../../chain/logs.js';
 import type { SeenEvent } from '../scan/scan.js';
 
-/** A settlement that this database prepared, and the requests of earlier scans that it did not look at. */
+/** A settlement that this database prepared, and the requests of earlier scans that it does not cover. */
 interface ExplainedSettlement {
   settlement: Pick<Settlement, 'settlementNo' | 'cutBlock'>;
   later: LaterRequests;
-  /** A reorganisation took the blocks back that it looked at. */
+  /** A reorganisation removed the blocks of its cut. */
   lost: boolean;
 }
 
@@ -98,7 +98,7 @@ export function createClaimReplay(context: ClaimContext): ClaimReplay {
     };
   }
 
-  /** Nobody knows what an unexplained settlement looked at, so every request that waits goes on waiting. */
+  /** The requests that an unexplained settlement covers are unknown, so every pending request stays pending. */
   const allPending = (claim: ClaimRow): LaterRequests => ({
     units: maxBig(claim.outstandingUnits - claim.claimUnits, 0n),
     sinceBlock: claim.pendingSinceBlock,
@@ -157,9 +157,9 @@ export function custodyEvent(log: RawLog, event: CustodyChainEvent, context: Cla
 }
 
 /**
- * A claim above the ledger balance that should pay for it. The rule of settlement makes that impossible, so it means that a deposit
- * or a fill is no longer what it was when the claim was settled. The operator's row is left out: it may owe, and a rounded sale beside
- * a claim for all that it had must stop nobody. `balanceUnits` answers for after the scan.
+ * A claim above the ledger balance that should pay for it. The settlement rule makes that impossible, so a deposit or a fill must have
+ * changed since the claim was settled. The operator's row is not checked: it may be negative, and a rounded sale after a claim for its
+ * whole balance must not halt the ledger. `balanceUnits` answers for after the scan.
  */
 export async function unbackedClaim(
   q: Queryable,

@@ -17,7 +17,8 @@ import {
   type ClaimReplay,
   type CustodyChainEvent,
 } from './custody.js';
-import { depositEntries, executionEntries, fillEntries } from './postings.js';
+import { fillEntries } from '../../../ledger/chain/fill-postings.js';
+import { depositEntries, executionEntries } from './postings.js';
 import type { SeenEvent } from '../scan/scan.js';
 
 /** A curve or a touch as the chain tells of it: which post a touch goes back to is known to the ledger. */

@@ -1,4 +1,4 @@
-import type { Address, ChainFill, Decomposition, Market } from '../../../core/types.js';
+import type { Address } from '../../../core/types.js';
 import { assignmentRef } from '../../../ledger/chain/invariants.js';
 import {
   SUSPENSE,
@@ -11,7 +11,7 @@ import {
 } from '../../../ledger/types.js';
 
 /**
- * The double-entry postings of each event. Every ref sums to zero per token; `vault` carries the custodian's holdings with a
+ * The double-entry postings of each event; those of fills are in `ledger/chain/fill-postings.ts`. Every ref sums to zero per token; `vault` carries the custodian's holdings with a
  * negative sign, so that all other rows together are what the custodian must hold.
  */
 
@@ -23,7 +23,7 @@ export function depositEntries(ref: string, maker: Address, token: Address, amou
   ];
 }
 
-/** An executed withdrawal debits its owner, and the suspense account with what the owner's row can't explain. */
+/** An executed withdrawal debits its owner, and the suspense account with the part above the owner's balance. */
 export function executionEntries(
   ref: string,
   maker: Address,
@@ -59,7 +59,7 @@ export function assignmentEntries(
   );
 }
 
-/** Tokens that reached the vault without a deposit belong to nobody. */
+/** Tokens that reached the vault without a deposit belong to no account. */
 export function surplusEntries(ref: string, token: Address, amountUnits: bigint): LedgerEntry[] {
   return [
     { ref, kind: 'unattributed', account: UNATTRIBUTED, token, amountUnits },
@@ -67,55 +67,9 @@ export function surplusEntries(ref: string, token: Address, amountUnits: bigint)
   ];
 }
 
-/** A surplus that is gone again, by no transfer: it was nobody's, so it is nobody's loss. */
+/** A surplus that disappears without a transfer is removed from the unattributed amount, at no account's expense. */
 export function withdrawnSurplusEntries(ref: string, token: Address, amountUnits: bigint): LedgerEntry[] {
   return surplusEntries(ref, token, -amountUnits);
-}
-
-/**
- * A fill. On a buy makers give base and get quote, on a sell the reverse; the residual and input fees are the operator's, the taker
- * fee stays in the vault for the taker's own row. Of a suspended fill, what no order explains and what is left over are nobody's until the
- * operator resolves it, instead of the operator's.
- */
-export function fillEntries(
-  market: Market,
-  fill: Pick<ChainFill, 'side' | 'fillSeq' | 'baseUnits' | 'quoteUnits' | 'feeUnits' | 'inputFeeUnits' | 'taker'>,
-  decomposition: Decomposition,
-  operator: Address,
-  isSuspended = false,
-): LedgerEntry[] {
-  const ref = `fill:${market.id}:${fill.fillSeq}`;
-  const base = market.base.address;
-  const quote = market.quote.address;
-  const isBuy = fill.side === 'ask';
-  /** +1 where the makers' side of the trade receives quote. */
-  const sign = isBuy ? 1n : -1n;
-  const entries: LedgerEntry[] = [];
-  const add = (kind: LedgerEntry['kind'], account: LedgerEntry['account'], token: Address, amountUnits: bigint) => {
-    if (amountUnits !== 0n) entries.push({ ref, kind, account, token, amountUnits });
-  };
-
-  for (const leg of decomposition.legs) {
-    add('fill', leg.maker, base, -sign * leg.baseUnits);
-    add('fill', leg.maker, quote, sign * leg.quoteUnits);
-  }
-  if (isSuspended) {
-    add('suspense', SUSPENSE, base, -sign * decomposition.missingBaseUnits);
-    add('suspense', SUSPENSE, quote, decomposition.operatorGainUnits);
-  } else {
-    add('fill', operator, base, -sign * decomposition.missingBaseUnits);
-    add('residual', operator, quote, decomposition.operatorGainUnits);
-  }
-  add('takerFee', fill.taker, isBuy ? base : quote, fill.feeUnits);
-  add('inputFee', operator, isBuy ? quote : base, fill.inputFeeUnits);
-
-  const outFee = fill.feeUnits;
-  const inFee = fill.inputFeeUnits;
-  const baseIntoVault = isBuy ? -(fill.baseUnits - outFee) : fill.baseUnits + inFee;
-  const quoteIntoVault = isBuy ? fill.quoteUnits + inFee : -(fill.quoteUnits - outFee);
-  add('fill', VAULT, base, -baseIntoVault);
-  add('fill', VAULT, quote, -quoteIntoVault);
-  return entries;
 }
 
 /** Adds what a generation books and reserves to balances by `account:token`. */

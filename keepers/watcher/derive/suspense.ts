@@ -1,4 +1,4 @@
-/** What a scan finds that nothing stored explains: where it is booked, and what the operator decided of earlier finds. */
+/** Books what nothing stored explains in a scan, and the operator's decisions on earlier items. */
 import type { Logger } from 'pino';
 import type { Address, Market } from '../../../core/types.js';
 import { readHalts } from '../../../ledger/chain/halts.js';
@@ -16,7 +16,8 @@ import {
   type SuspenseItem,
 } from '../../../ledger/types.js';
 import type { AttributionRun } from './attributor.js';
-import { assignmentEntries, fillEntries } from './postings.js';
+import { fillEntries } from '../../../ledger/chain/fill-postings.js';
+import { assignmentEntries } from './postings.js';
 
 /** What was done on-chain in a scan, with the postings so far. */
 interface Found {
@@ -45,7 +46,9 @@ const SUSPENDED_FAULTS: ReadonlySet<string> = new Set([
   'missing_depth',
 ]);
 
-/** What halts the ledger: what is new rather than what it is halted by already, and nothing that is in suspense where that need not. */
+/**
+ * The fault that halts the ledger: a new one rather than one that halts it already; none that is in suspense if `haltOnSuspense` is false.
+ */
 export async function firstFault(
   q: Queryable,
   faults: readonly { code: string; message: string }[],
@@ -67,7 +70,10 @@ export function unexplainedCustody(items: readonly SuspenseItem[]): { code: stri
     .map(({ code, message }) => ({ code, message }));
 }
 
-/** Puts in suspense what no book or settlement explains. A payout beyond its maker's row is booked there, for it was paid. */
+/**
+ * Puts in suspense what no book or settlement explains. The part of a payout above its maker's balance is booked there, because it was
+ * paid.
+ */
 export function suspend(found: Found): Suspended {
   const covered = coverExecutions(found);
   const curves = found.unexplained.map(({ post, fault }) =>
@@ -113,7 +119,7 @@ function settlementItem({ maker, token, amountUnits, txHash, logIndex, blockNumb
   });
 }
 
-/** Makers' rows can't be below zero: what their payouts took beyond them is nobody's until somebody looked. */
+/** Makers' balances can't be below zero: what payouts took beyond them goes to the suspense account until it is assigned. */
 function coverExecutions({ entries, custody, operator, balanceUnits }: Found): Suspended {
   const executed = new Map<string, CustodyEvent>();
   for (const event of custody) {

@@ -31,7 +31,7 @@ export async function isConfirmed(endpoints: RpcPool['endpoints'], known: KnownB
   return 2 * answers.filter((block) => block?.hash === known.hash).length > endpoints.length;
 }
 
-/** Thrown when an endpoint tells another history than the majority does. The pool then goes on with another one. */
+/** Error for an endpoint that reports another history than the majority. The pool then goes on with another one. */
 export function minorityHistory(rpc: Rpc, known: KnownBlock): RpcContradictionError {
   return new RpcContradictionError(
     `${rpc.name} has another block ${known.number} than the ledger, and no majority agrees with it`,

@@ -12,12 +12,12 @@ export class NoMajorityError extends Error {
   override readonly name = 'NoMajorityError';
 }
 
-/** How many of the configured endpoints must say the same: more than half. */
+/** How many of the configured endpoints must agree: more than half. */
 export function majorityOf(endpoints: number): number {
   return Math.floor(endpoints / 2) + 1;
 }
 
-/** What the other endpoints say of a block that one of them answered. */
+/** What the other endpoints answer about a block of one endpoint. */
 type Confirmation =
   /** A majority names the same hash; `by` are the others that do. */
   | { kind: 'confirmed'; by: readonly Rpc[] }
@@ -116,7 +116,7 @@ async function collect(
   const silent = witnesses.filter((rpc) => silence.isSilent(rpc));
   await askAll(witnesses.filter((rpc) => !silent.includes(rpc)));
   if (agree < enough) await askAll(silent, witnesses.length > 1 ? undefined : SHORT_PATIENCE_MS);
-  // What comes later must not change what was decided.
+  // A copy, so that later answers do not change the decision.
   return [...votes];
 }
 

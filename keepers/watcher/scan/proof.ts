@@ -8,11 +8,11 @@ import { NoMajorityError, createSilence, majorityOf, type Silence } from './majo
 import { readReceipts, type ReceiptsAnswer } from './receipts.js';
 import type { RawLog } from '../../chain/logs.js';
 
-/** What became of the blocks that were read since the start. */
+/** How blocks were proven since the start. */
 export interface ProofCounts {
   /** Proven from their receipts. */
   proven: number;
-  /** Believed on the word of one endpoint, because the only other one was silent. */
+  /** Accepted from one endpoint, because the only other one was silent. */
   unconfirmed: number;
   /** Whose header does not hash to its hash with any endpoint: of a fork that this version does not know. */
   unreadableHeaders: number;
@@ -28,6 +28,8 @@ export interface ScanContext {
   witnesses: readonly Rpc[];
   prove: ProveBlocks;
   silence: Silence;
+  /** Of those that answer for headers, who does not answer for logs. */
+  logSilence: Silence;
   counts: ProofCounts;
   /** Told of an endpoint whose answer was found wrong while the truth was found elsewhere. */
   convict(endpoint: Rpc, problem: string): void;
@@ -43,10 +45,11 @@ const noCounts = (): ProofCounts => ({
   wrongLogs: 0,
 });
 
-/** A single endpoint's word, as far as it holds together. */
+/** Context of a single endpoint, whose answers are only checked for consistency. */
 export function aloneContext(prove: ProveBlocks = 'events'): ScanContext {
   const silence: Silence = { isSilent: () => false, note: () => undefined };
-  return { witnesses: [], prove, silence, counts: noCounts(), convict: () => undefined, warn: () => undefined };
+  const told = { convict: () => undefined, warn: () => undefined };
+  return { witnesses: [], prove, silence, logSilence: silence, counts: noCounts(), ...told };
 }
 
 const WARNINGS = {
@@ -67,6 +70,7 @@ export function createProofs(deps: {
 }): { context(rpc: Rpc, prove?: ProveBlocks): ScanContext; counts(): Readonly<ProofCounts> } {
   const counts = noCounts();
   const silence = createSilence(deps.nowMs);
+  const logSilence = createSilence(deps.nowMs);
   const warned = new Set<string>();
   return {
     counts: () => counts,
@@ -74,6 +78,7 @@ export function createProofs(deps: {
       witnesses: inOrder(deps.rpc).filter((one) => one !== rpc),
       prove,
       silence,
+      logSilence,
       counts,
       convict: (endpoint, problem) => deps.rpc.penalize(problem, endpoint),
       warn(kind, block) {

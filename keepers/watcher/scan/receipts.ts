@@ -1,7 +1,15 @@
+import { toSafeInt } from '../../../core/amounts.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { parseRpcLog, type RawLog } from '../../chain/logs.js';
 import { receiptsRoot, type RpcReceipt } from '../../chain/receipts-root.js';
-import { RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
+import {
+  BATCH_BYTES,
+  RpcResponseError,
+  RpcUnavailableError,
+  toQuantity,
+  type Rpc,
+  type RpcRequest,
+} from '../../chain/rpc.js';
 import { BATCH_SIZE, type Header } from './headers.js';
 
 /** The receipts of a block as one endpoint has them. */
@@ -12,6 +20,15 @@ export interface ReceiptsAnswer {
   logs: RawLog[];
 }
 
+/**
+ * A log without data and topics costs 375 gas, of which a fifth may be refunded, and has 366 bytes as nodes write it: nothing has more bytes
+ * for its gas. The header says how much was used, so that nobody can fill a block with more than is read.
+ */
+const BYTES_PER_GAS = 1.5;
+/** For what has no gas, such as brackets and rollups' own transactions. */
+const LEAST_BYTES = 2 * 2 ** 20;
+/** Of one block; a text of a few more is more than the runtime can hold. */
+const MOST_BYTES = 480 * 2 ** 20;
 /** Most transactions whose receipts are asked for in one round trip: each has about a kilobyte and more. */
 const BATCH_TRANSACTIONS = 1_000;
 const METHOD_NOT_FOUND = -32_601;
@@ -69,16 +86,26 @@ function hashesToRoot(header: Header, receipts: readonly RpcReceipt[]): boolean 
   }
 }
 
+/** Most bytes that the receipts of a block can have, by the gas that it used. */
+function receiptsBytes({ answer }: Header): number {
+  const gas = BigInt((answer['gasUsed'] ?? '0x0') as string);
+  return gas > MOST_BYTES ? MOST_BYTES : Math.min(LEAST_BYTES + Math.ceil(BYTES_PER_GAS * toSafeInt(gas)), MOST_BYTES);
+}
+
 /** As many blocks at once as are not too much for one answer; one at least. */
 function portions(headers: readonly Header[]): Header[][] {
   const parts: Header[][] = [];
-  let transactions = Number.POSITIVE_INFINITY;
+  let transactions = 0;
+  let bytes = 0;
   for (const header of headers) {
     transactions += header.txHashes.length;
+    bytes += receiptsBytes(header);
     const part = parts.at(-1);
-    if (part === undefined || transactions > BATCH_TRANSACTIONS || part.length >= BATCH_SIZE) {
+    const isTooMuch = transactions > BATCH_TRANSACTIONS || bytes > BATCH_BYTES || (part?.length ?? 0) >= BATCH_SIZE;
+    if (part === undefined || isTooMuch) {
       parts.push([header]);
       transactions = header.txHashes.length;
+      bytes = receiptsBytes(header);
     } else part.push(header);
   }
   return parts;
@@ -95,7 +122,7 @@ async function readPortion(rpc: Rpc, headers: readonly Header[]): Promise<RpcRec
 
 async function readWhole(rpc: Rpc, headers: readonly Header[]): Promise<unknown[] | null> {
   try {
-    const answers = await rpc.batch(headers.map(({ hash }) => ({ method: 'eth_getBlockReceipts', params: [hash] })));
+    const answers = await rpc.batch(headers.map(wholeRequest));
     return answers.every(Array.isArray) ? answers : null;
   } catch (error) {
     if (!(error instanceof RpcResponseError)) throw error;
@@ -104,11 +131,21 @@ async function readWhole(rpc: Rpc, headers: readonly Header[]): Promise<unknown[
   }
 }
 
-async function readEach(rpc: Rpc, { txHashes }: Header): Promise<unknown[]> {
+const wholeRequest = (header: Header): RpcRequest => ({
+  method: 'eth_getBlockReceipts',
+  params: [header.hash],
+  maxBytes: receiptsBytes(header),
+});
+
+async function readEach(rpc: Rpc, header: Header): Promise<unknown[]> {
+  const { txHashes } = header;
+  // Of each transaction, for any of them may have used all of the gas.
+  const maxBytes = receiptsBytes(header);
   const answers: unknown[] = [];
   for (let at = 0; at < txHashes.length; at += BATCH_SIZE) {
     const part = txHashes.slice(at, at + BATCH_SIZE);
-    answers.push(...(await rpc.batch(part.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })))));
+    const requests = part.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash], maxBytes }));
+    answers.push(...(await rpc.batch(requests)));
   }
   return answers;
 }

@@ -58,11 +58,13 @@ export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext
   checkLinks(rpc, headers, range.parent);
 
   // At once, for each is a round trip.
-  const preferred = context.witnesses.find((one) => !context.silence.isSilent(one));
+  const preferred = context.witnesses.find(
+    (one) => !context.silence.isSilent(one) && !context.logSilence.isSilent(one),
+  );
   const [answered, confirmation, early] = await Promise.all([
     readLogs(rpc, range, last),
     confirmBlock(rpc, last, context.witnesses, context.silence),
-    preferred === undefined ? null : askLogs(preferred, range),
+    preferred === undefined ? null : askLogs(preferred, range, context),
   ]);
   if (confirmation.kind === 'ahead') {
     if (confirmation.height < range.from) return { blocks: [], events: [] };
@@ -124,9 +126,13 @@ async function secondOpinion(
   context: ScanContext,
   said: { confirming: readonly Rpc[]; early: { rpc: Rpc | undefined; logs: RawLog[] | null } },
 ): Promise<Opinion | null> {
-  const inOrder = context.witnesses.filter((one) => said.confirming.includes(one));
+  const { confirming, early } = said;
+  // One that has just been silent for the same question is not asked again.
+  const inOrder = context.witnesses.filter(
+    (one) => confirming.includes(one) && (one === early.rpc || !context.logSilence.isSilent(one)),
+  );
   for (const one of inOrder) {
-    const logs = one === said.early.rpc ? said.early.logs : await askLogs(one, range);
+    const logs = one === early.rpc ? early.logs : await askLogs(one, range, context);
     if (logs === null) continue;
     try {
       return { rpc: one, logs: sortLogs(one, headers, logs, range.addresses) };
@@ -137,11 +143,14 @@ async function secondOpinion(
   return null;
 }
 
-/** Null where it does not answer: that it is asked must not stop the scan. */
-async function askLogs(rpc: Rpc, range: ScanRange): Promise<RawLog[] | null> {
+/** Null where it does not answer: that it is asked must not stop the scan, nor hold up each of them. */
+async function askLogs(rpc: Rpc, range: ScanRange, { logSilence }: ScanContext): Promise<RawLog[] | null> {
   try {
-    return ((await rpc.call('eth_getLogs', logsRequest(range).params)) as unknown[]).map(parseRpcLog);
-  } catch {
+    const logs = ((await rpc.call('eth_getLogs', logsRequest(range).params)) as unknown[]).map(parseRpcLog);
+    logSilence.note(rpc, true);
+    return logs;
+  } catch (error) {
+    logSilence.note(rpc, !(error instanceof RpcUnavailableError));
     return null;
   }
 }
@@ -178,7 +187,7 @@ async function checkTransactions(
     const addresses = [...new Set(logs.map(({ address }) => address))];
     const rest = context.witnesses.filter((one) => one !== second.rpc);
     const answers = await Promise.all(
-      rest.map((one) => askLogs(one, { from: number, to: number, parent: null, addresses })),
+      rest.map((one) => askLogs(one, { from: number, to: number, parent: null, addresses }, context)),
     );
     const said = answers.filter((answer) => answer !== null && sameLogs(answer, logs)) as RawLog[][];
     const agree = (ours: readonly RawLog[]): number => 1 + said.filter((one) => !otherTransactions(ours, one)).length;

@@ -10,13 +10,16 @@ import { readBalancesAt } from './tokens.js';
 import type { Scan } from '../scan/scan.js';
 import { createTransferSums } from './transfers.js';
 
-/** How slowly the vault is held against the ledger where it does not agree. Seconds of chain time. */
+/** Intervals for comparing the vault with the ledger where they differ. Seconds of chain time. */
 export interface HoldingsPace {
-  /** A surplus of a token is booked at most so often: a stranger who gives a unit per block costs a booking per interval, and the proof of each block. */
+  /**
+   * A surplus of a token is booked at most so often: sending a unit per block then causes one booking per interval, and the proof of each
+   * block.
+   */
   surplusIntervalSec: number;
   /** With a single endpoint, or one of two that answers alone, a difference is believed when it has lasted as long, look after look. */
   laterLookSec: number;
-  /** What was wrong is over when nothing has been for as long, so that a token that is right in every other block is not. */
+  /** A finding ends when nothing was wrong for so long; a token that is right in every other block keeps its finding. */
   calmSec: number;
 }
 
@@ -89,9 +92,10 @@ interface BlockRange {
 type Found = Pick<TokenFinding, 'state' | 'code' | 'message' | 'differenceUnits'>;
 
 /**
- * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, wait and see, put the token
- * into quarantine, or, where transfers took of every token, halt. No endpoint's word suffices: a second one must say the same of the same block, or, where there is only one, it must go on saying so;
- * and the blocks since the ledger was last agreed with must be proven to hold no event that the ledger lacks.
+ * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, wait and see, put the
+ * token into quarantine, or, where transfers took of every token, halt. One endpoint's answer does not suffice: a second one must report
+ * the same for the same block, or a single one must keep reporting it; and the blocks since the last agreement must be proven to contain no
+ * event that the ledger lacks.
  */
 export function createHoldings(deps: HoldingsDeps): Holdings {
   const { rpc, vault, pace, logger } = deps;
@@ -107,7 +111,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   let blocksToProve = PROVE_SPAN;
   /** What transfers took out of the vault, as of the newest comparison. */
   const taken = new Map<Address, bigint>();
-  /** Differences that were found to be a token's own doing, until they change. */
+  /** Differences that the token itself caused, until they change. */
   const ownDoing = new Map<Address, bigint>();
   const transfers = createTransferSums({ endpoints: () => rpc.ranked(), vault });
 
@@ -154,7 +158,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     return comparison;
   }
 
-  /** Halts everything where what is missing is not the matter of its own tokens' markets alone. */
+  /** Halts the ledger when the shortfall concerns more than the markets of the short tokens (`isRobbed`). */
   async function haltIfRobbed(question: HoldingsQuestion, into: HoldingsComparison): Promise<void> {
     if (taken.size === 0) return;
     const delisted = await question.delisted();
@@ -257,7 +261,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     return shortage(token, -believed, question, into);
   }
 
-  /** What the only endpoint has been saying for long enough; null while it has not, or where it is not the only one. */
+  /** The difference that the only endpoint has reported for long enough; null before that, or with several endpoints. */
   function outlasted(
     token: Address,
     { differenceUnits }: { differenceUnits: bigint },
@@ -317,7 +321,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     settled(token, question, into);
   }
 
-  /** Something is missing: transfers that the ledger does not explain took it, or it is the token's own doing. */
+  /** Something is missing: either transfers that the ledger does not explain took it, or the token itself caused it. */
   async function shortage(
     token: Address,
     units: bigint,
@@ -327,7 +331,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     const { block } = question;
     const unconfirmed = (why: string): void => {
       into.differences.push({ token, differenceUnits: -units });
-      // What was found stands until something else is.
+      // A finding stays until there is another one.
       if (standing(token)?.code === 'shortfall') return void taken.set(token, units);
       const message = `the vault lacks ${units} units, and ${why}`;
       note(
@@ -339,7 +343,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     };
     if (!(await isProven(token, question))) return unconfirmed('the blocks since it did not are being proven');
     const takenUnits = await unexplainedTransfers(token, question);
-    // A stranger may send so many transfers that no endpoint names them: that must not keep anything else from being scanned.
+    // Anybody may send so many transfers that no endpoint lists them all: that must not block the scan.
     if (takenUnits === null) return unconfirmed('no endpoint has named all transfers of the token since it did not');
     if (takenUnits > 0n) {
       taken.set(token, units);

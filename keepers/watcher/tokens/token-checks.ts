@@ -43,7 +43,7 @@ interface TokenQuestion {
 
 interface TokenChecks {
   load(findings: readonly TokenFinding[]): void;
-  /** Looks at the tokens that are due, and returns what changed. Never throws: an endpoint that does not answer says nothing. */
+  /** Looks at the tokens that are due, and returns what changed. Never throws: an endpoint that does not answer has no vote. */
   look(question: TokenQuestion): Promise<TokenFinding[]>;
   committed(findings: readonly TokenFinding[]): void;
 }
@@ -62,8 +62,9 @@ type Looked = Record<Cause, Problem | null>;
 type Agreed = Record<Cause, Problem | null | undefined>;
 
 /**
- * Looks now and then at what tokens say of themselves and whether the vault could pay them out. What is found counts when a second endpoint finds the
- * same, or where there is only one, when it finds it again at a later block; and it is over when two find nothing wrong, or the only one.
+ * Checks tokens' metadata from time to time, and whether the vault could pay them out. What is found counts when a second endpoint finds
+ * the same, or where there is only one, when it finds it again at a later block; and it is over when two find nothing wrong, or the only
+ * one.
  */
 export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
   const { rpc, logger, monotonicMs = deps.nowMs } = deps;
@@ -125,7 +126,8 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
     const agreed = (cause: Cause): Problem | null | undefined => {
       const problems = looks.map((one) => one[cause]).filter((one) => one !== null);
       if (problems.length === looks.length) return problems[0]!;
-      // One that finds nothing wrong keeps a token out of quarantine: what fails elsewhere is the endpoint. Two take it out.
+      // One endpoint that finds nothing wrong keeps a token out of quarantine, because then the other endpoint is at fault. Ending a
+      // quarantine takes two.
       return stands(token.address, cause) && looks.length - problems.length < 2 ? undefined : null;
     };
     return { looked: { metadata: agreed('metadata'), transfers: agreed('transfers') }, isCertain: true };
@@ -218,5 +220,5 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
 const isPlainName = ({ symbol, address }: Token): boolean =>
   isUsableSymbol(symbol) && !symbol.startsWith('0x') && !symbol.endsWith(`.${address.slice(2, 10)}`);
 
-/** What a token calls itself, short and without anything that a terminal would obey. */
+/** A token's symbol, shortened and without control characters. */
 const quoted = (symbol: string): string => JSON.stringify(symbol.slice(0, 32).replaceAll(/[^\x20-\x7e]/g, '?'));

@@ -55,14 +55,14 @@ interface TokenWatchQuestion {
   isNearHead: boolean;
 }
 
-/** Everything that the watcher knows of tokens beyond their names: whether they can be trusted, and why not. */
+/** The watcher's findings about tokens: whether they can be trusted, and why not. */
 interface TokenWatch {
   /** Takes what is durable. */
   load(): Promise<void>;
   judge(question: TokenWatchQuestion): Promise<HoldingsComparison>;
   /** The newest judgement is durable. */
   committed(write: Pick<GenerationWrite, 'findings' | 'listings'>, listed: readonly Market[]): void;
-  /** What stands against tokens. */
+  /** Findings in effect. */
   standing(): TokenFinding[];
 }
 

@@ -1,10 +1,8 @@
 import { MAX_DECIMALS, MAX_U128, toSafeInt } from '../../../core/amounts.js';
 import type { Said } from '../../../core/holdings.js';
-import { createMarket } from '../../../core/market.js';
 import { decodeSymbol } from '../../../core/token-names.js';
-import type { Address, Hex, Market, Token } from '../../../core/types.js';
-import type { ListingRead, SaidOfToken } from '../../../ledger/types.js';
-import type { ChainEvent } from '../../chain/logs.js';
+import type { Address, Hex, Token } from '../../../core/types.js';
+import type { SaidOfToken } from '../../../ledger/types.js';
 import { RpcContradictionError, RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
 import type { KnownBlock } from '../scan/canonical.js';
 import { parseHeader, requireHeader } from '../scan/headers.js';
@@ -25,58 +23,12 @@ const PROBE: Hex = '0x01';
 /** Most places of `decimals()` that fit its type; what is beyond is no answer. */
 const MAX_UINT8 = 255n;
 
-/** A market with what its tokens said when they were asked. */
-interface ReadMarket {
-  market: Market;
-  read: ListingRead;
-}
-
-/**
- * Completes a MarketListed event with what the tokens said of themselves at the block of the listing; `nameMarkets` gives them the names that others
- * see. Where the endpoint has no state of that block any more, they are asked at `laterBlock`, or at the newest one.
- */
-export async function readMarket(
-  rpc: Rpc,
-  event: Extract<ChainEvent, { type: 'listed' }>,
-  { listedBlock, laterBlock }: { listedBlock: number; laterBlock: number },
-): Promise<ReadMarket> {
-  const [base, quote, readBlock] = await readBoth(rpc, event, [listedBlock, laterBlock, 'latest']);
-  const market = createMarket({
-    index: event.index,
-    base: tokenOf(event.base, base),
-    quote: tokenOf(event.quote, quote),
-    lotUnits: event.lotUnits,
-    tickLotUnits: event.tickLotUnits,
-    maxTtlSec: event.maxTtlSec,
-  });
-  return { market, read: { market: event.index, base, quote, readBlock: readBlock ?? laterBlock } };
-}
-
-/** Both tokens at the first of these blocks whose state the endpoint has; null for the newest block. */
-async function readBoth(
-  rpc: Rpc,
-  { base, quote }: { base: Address; quote: Address },
-  blocks: readonly (number | 'latest')[],
-): Promise<[SaidOfToken, SaidOfToken, number | null]> {
-  const [block = 'latest', ...others] = blocks;
-  const at = tagOf(block);
-  try {
-    const [ofBase, ofQuote] = await Promise.all([readSaid(rpc, base, at), readSaid(rpc, quote, at)]);
-    return [ofBase, ofQuote, block === 'latest' ? null : block];
-  } catch (error) {
-    if (others.length === 0 || !(error instanceof StateMissingError)) throw error;
-    return readBoth(rpc, { base, quote }, others);
-  }
-}
-
-const tagOf = (block: number | 'latest'): string => (block === 'latest' ? block : toQuantity(block));
-
 /** A token that does not say its decimals, or names more than amounts can have, counts in its smallest units. */
 export function tokenOf(address: Address, { symbol, decimals }: SaidOfToken): Token {
   return { address, symbol, decimals: decimals === null || decimals > MAX_DECIMALS ? 0 : decimals };
 }
 
-/** What a token says of itself at a block. Throws StateMissingError when the endpoint can't tell. */
+/** A token's metadata at a block. Throws StateMissingError when the endpoint can't answer. */
 export async function readSaid(rpc: Rpc, address: Address, at: string = 'latest'): Promise<SaidOfToken> {
   const [symbol, decimals] = await Promise.all([ask(rpc, address, SYMBOL, at), ask(rpc, address, DECIMALS, at)]);
   const places = decimals !== null && WORD.test(decimals) ? BigInt(decimals) : null;
@@ -92,8 +44,8 @@ export class StateMissingError extends RpcUnavailableError {
 }
 
 /**
- * What the token answers, null when it reverts. Nodes call that by many names, so it is the token's doing whenever the endpoint executes anything
- * else at that block. Throws StateMissingError when it does not.
+ * The token's answer, null when it reverts. Nodes report reverts in many ways, so any failure counts as the token's if the endpoint can
+ * execute another call at that block. Throws StateMissingError when it does not.
  */
 async function ask(rpc: Rpc, to: Address, data: Hex, at: string, from?: Address): Promise<Hex | null> {
   try {

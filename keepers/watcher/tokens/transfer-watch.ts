@@ -30,15 +30,15 @@ interface TransferWatch {
 const INTERVAL_MS = 600_000;
 /** Before markets are known, it looks again soon. */
 const RETRY_MS = 5_000;
-/** Who receives: nobody that a token could know. */
+/** The recipient: an address that no token can have listed. */
 const STRANGER: Address = '0x7c4a9de2f0b3c8165d2e9a47b06f138c5ed2a901';
 /** A fee of a hundredth of a percent shows from this amount on. */
 const LEAST_UNITS = 10_000n;
 
 /**
- * Measures now and then what a transfer of each token out of the vault would take and bring, by a call that nothing is sent for. A token was
- * measured before it was listed, but an issuer may switch a fee on later: the ledger stays right, since deposits are credited by what arrived,
- * but takers and makers receive less than the contracts say, or the vault pays more.
+ * Measures from time to time what a transfer of each token out of the vault would take and deliver, by `eth_call`. A token was measured
+ * before it was listed, but an issuer may switch a fee on later: the ledger stays right, since deposits are credited by what arrived, but
+ * takers and makers receive less than the contracts say, or the vault pays more.
  */
 export function createTransferWatch({ rpc, custodian, markets, logger, ...options }: TransferWatchDeps): TransferWatch {
   const known = new Map<Address, boolean>();

@@ -62,7 +62,7 @@ export function createTransferSums(
         state.span = Math.min(state.span * 2, SPAN);
       } catch (error) {
         state.span = Math.max(1, Math.floor((last - state.next + 1) / 2));
-        // One that does not answer at all is not made to wait for again.
+        // An endpoint that does not answer at all is not asked again in this call.
         if (!(error instanceof RefusedError)) return null;
       }
     }
@@ -79,7 +79,7 @@ export function createTransferSums(
   };
 }
 
-/** The endpoint answered that it does not tell: too many logs, or blocks that it has no more. */
+/** The endpoint refused the range: too many logs, or pruned blocks. */
 class RefusedError extends RpcUnavailableError {}
 
 async function netTransfers(rpc: Rpc, { token, vault, from, to }: TransferRange & { vault: Address }): Promise<bigint> {
@@ -103,7 +103,7 @@ async function readLogs(rpc: Rpc, filter: object): Promise<unknown[]> {
   }
 }
 
-/** Only what was asked for counts; a log of another shape says nothing of an amount. */
+/** Only requested logs count; a log of another shape has no amount. */
 function sumOf(
   logs: readonly unknown[],
   { token, party, index, from, to }: TransferRange & { party: Hex; index: number },

@@ -1632,6 +1632,16 @@ export interface components {
                 sellAmount: string;
                 /** @description base units */
                 buyAmount: string;
+                /** @description of a part by way of other tokens: each place, and what it trades for what */
+                legs?: {
+                    source: string;
+                    sellToken: string;
+                    buyToken: string;
+                    /** @description base units */
+                    sellAmount: string;
+                    /** @description base units */
+                    buyAmount: string;
+                }[];
             }[];
             /** @description against the mid price, the fee not counted */
             priceImpactBps: number | null;
@@ -1754,6 +1764,16 @@ export interface components {
                 sellAmount: string;
                 /** @description base units */
                 buyAmount: string;
+                /** @description of a part by way of other tokens: each place, and what it trades for what */
+                legs?: {
+                    source: string;
+                    sellToken: string;
+                    buyToken: string;
+                    /** @description base units */
+                    sellAmount: string;
+                    /** @description base units */
+                    buyAmount: string;
+                }[];
             }[];
         };
         SwapOrders: {
@@ -1785,6 +1805,16 @@ export interface components {
                 sellAmount: string;
                 /** @description base units */
                 buyAmount: string;
+                /** @description of a part by way of other tokens: each place, and what it trades for what */
+                legs?: {
+                    source: string;
+                    sellToken: string;
+                    buyToken: string;
+                    /** @description base units */
+                    sellAmount: string;
+                    /** @description base units */
+                    buyAmount: string;
+                }[];
             }[];
             /** @description against the mid price, the fee not counted */
             priceImpactBps: number | null;
@@ -3504,6 +3534,7 @@ export interface operations {
                             pending: boolean;
                             pending_since_block: number | null;
                             settles_from_ms: number | null;
+                            requests_short: number;
                         }[];
                         events: {
                             /** @enum {string} */
@@ -4195,7 +4226,7 @@ export interface operations {
                     "application/json": components["schemas"]["SwapQuote"];
                 };
             };
-            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT or TOO_MANY_REVERTS: no order of this owner would be sent by any route that there is */
+            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT or TOO_MANY_REVERTS: no order of this owner would be sent by any route that there is, or new accounts have burnt what they may in an hour, until the time in the message */
             400: {
                 headers: {
                     /** @description requests per window */

@@ -282,6 +282,7 @@ const FRAMES: { [T in Subscription['type']]: { channel: ChannelOf<T>; fields: Re
   notification: { channel: 'notification', fields: {} },
   openOrders: { channel: 'openOrders', fields: { user: 'user' } },
   spotState: { channel: 'spotState', fields: { user: 'user' } },
+  swapOrders: { channel: 'swapOrders', fields: { user: 'user' } },
   l2Book: { channel: 'l2Book', fields: { coin: 'coin' } },
   bbo: { channel: 'bbo', fields: { coin: 'coin' } },
   trades: { channel: 'trades', fields: { coin: 'coin' } },

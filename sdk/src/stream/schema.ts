@@ -100,8 +100,8 @@ export interface components {
         } & {
             [key: string]: unknown;
         }) | ({
-            /** @constant */
-            type: "spotState";
+            /** @enum {string} */
+            type: "spotState" | "swapOrders";
             /** @description a master's address; its agents have no updates of their own */
             user: string;
         } & {
@@ -664,6 +664,69 @@ export interface components {
             /** @description Unix milliseconds */
             statusTimestamp: number;
         };
+        SwapOrder: {
+            orderId: string;
+            quoteId: string;
+            clientOrderId: string | null;
+            /** @enum {string} */
+            status: "pending" | "filled" | "failed" | "expired";
+            sellToken: string;
+            buyToken: string;
+            /** @description base units */
+            sellAmount: string;
+            /** @description base units */
+            buyAmount: string;
+            /** @description base units */
+            executedSellAmount: string;
+            /** @description base units */
+            executedBuyAmount: string;
+            txHash: string | null;
+            explorerUrl: string | null;
+            /** @description as quoted; `own` is our curve */
+            route: {
+                source: string;
+                /** @description base units */
+                sellAmount: string;
+                /** @description base units */
+                buyAmount: string;
+                /** @description of a part by way of other tokens: each place, and what it trades for what */
+                legs?: {
+                    source: string;
+                    sellToken: string;
+                    buyToken: string;
+                    /** @description base units */
+                    sellAmount: string;
+                    /** @description base units */
+                    buyAmount: string;
+                }[];
+            }[];
+            /** @description against the mid price, the fee not counted */
+            priceImpactBps: number | null;
+            /** @description what our curve gave, once filled */
+            makers: {
+                pair: string;
+                fillSeq: number;
+                /** @description path on this server */
+                decomposition: string;
+                legs: {
+                    maker: string;
+                    /** @description base units */
+                    baseAmount: string;
+                    /** @description base units */
+                    quoteAmount: string;
+                }[];
+            }[];
+            reason: {
+                code: string | null;
+                message: string | null;
+            } | null;
+            attempts: {
+                at: string;
+                result: string;
+                code: string | null;
+                txHashes: string[];
+            }[];
+        };
         Fill: {
             pair: string;
             fill_seq: number;
@@ -922,6 +985,13 @@ export interface components {
                         entryNtl: string;
                     }[];
                 };
+            };
+        } | {
+            /** @constant */
+            channel: "swapOrders";
+            data: {
+                user: string;
+                orders: components["schemas"]["SwapOrder"][];
             };
         } | {
             /** @constant */

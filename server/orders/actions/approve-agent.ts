@@ -9,8 +9,8 @@ const NO_ADDRESS: Address = `0x${'0'.repeat(40)}`;
 const SUFFIX = /^(?:(.*?) )?valid_until (\d{1,15})$/s;
 
 /**
- * Approves an agent under a name, in the place of the one before, or removes it with the zero address. Actions that the agent signed
- * before the approval stay refused.
+ * Approves an agent under a name, replacing an earlier one of that name; the zero address removes it. Actions that the agent signed before
+ * the approval stay refused.
  */
 export const approveAgent: ActionHandler<ApproveAgentAction> = (action, maker, view) => {
   const { name, validUntilMs } = readName(action.agentName, view.nowMs);
@@ -26,7 +26,7 @@ export const approveAgent: ActionHandler<ApproveAgentAction> = (action, maker, v
           type: 'agent',
           name,
           agent: action.agentAddress,
-          // The wire's nonces are the client's clock, which may be behind ours: what it signs next must count.
+          // Nonces come from the client's clock, which may be behind ours; the agent's next actions must be accepted all the same.
           sinceMs: Math.min(view.nowMs, action.nonce),
           validUntilMs,
         };

@@ -28,9 +28,8 @@ export const batchModify: ActionHandler<BatchModifyAction> = (action, maker, vie
 };
 
 /**
- * Puts a new order in the place of an open one, which is left out of every check of the new one. Unless `alwaysPlace`, the original
- * must be open and a Gtc replacement becomes an Alo one. An order can't move to another market. A refused
- * replacement changes nothing.
+ * Replaces an open order by a new one; the checks of the new one ignore the old one. Unless `alwaysPlace`, the original must be open and a
+ * Gtc replacement becomes an Alo one. An order can't move to another market. A refused replacement changes nothing.
  */
 function replaceOrder(
   { oid, order }: Change,

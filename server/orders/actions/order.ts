@@ -17,7 +17,7 @@ export const order: ActionHandler<OrderAction> = (action, maker, view) => {
   return { effects: draft.effects, reply: { status: 'ok', response: { type: 'order', data: { statuses } } } };
 };
 
-/** A builder without a fee is what some clients always attach; it changes nothing. */
+/** Some clients always attach a builder without a fee; it is ignored. */
 function refuseAction(action: OrderAction): string | null {
   if (action.grouping !== 'na') return REFUSALS.grouping();
   if (action.builder !== undefined && action.builder.f > 0) return REFUSALS.builderFee();
@@ -54,7 +54,7 @@ export function placeOrder(
   return { resting: order.cloid === null ? { oid } : { oid, cloid: order.cloid } };
 }
 
-/** The order on the market's grid, or why the entry is none of the kinds and sizes that rest here. */
+/** The order on the market's grid, or the reason why an entry of this kind, price or size can't rest. */
 function readOrder(entry: WireOrder, market: Market): NewOrder | string {
   if ('trigger' in entry.t) return REFUSALS.trigger(entry.a);
   if (entry.r) return REFUSALS.reduceOnly();
@@ -92,7 +92,10 @@ function refuseOrder(
   return exceeds ? REFUSALS.inventory(asset) : null;
 }
 
-/** An order crosses when it meets the best price that the other side defends, whoever's that is; an equal price crosses. */
+/**
+ * An order crosses when it reaches the best defended price of the other side (`defendedTicks`), also one of the same maker; an equal price
+ * crosses.
+ */
 function crosses(order: NewOrder, draft: Draft): boolean {
   const opposite = draft.defendedTicks(order.market, order.side === 'ask' ? 'bid' : 'ask');
   if (opposite === null) return false;
@@ -114,7 +117,7 @@ export function refuseBatch(entries: readonly unknown[]): string | null {
 /** Lists of entries, whatever the type of the action. */
 const LISTS = ['orders', 'cancels', 'modifies'] as const;
 
-/** Whether an action as it was received has more entries than any may have: told before anything of it is read or hashed. */
+/** Whether a received action has more entries than allowed; checked before anything of it is read or hashed. */
 export const isTooLong = (action: Readonly<Record<string, unknown>>): boolean =>
   LISTS.some((name) => {
     const list = action[name];

@@ -90,7 +90,7 @@ export function judgeAction(action: AdmittedAction, maker: Address, view: Admiss
   }
 }
 
-/** Uses up a nonce and nothing else: the way to invalidate a request that is still under way. */
+/** Only uses up a nonce, which invalidates a request with the same nonce that has not arrived yet. */
 const noop: ActionHandler<NoopAction> = () => ({
   effects: [],
   reply: { status: 'ok', response: { type: 'default' } },

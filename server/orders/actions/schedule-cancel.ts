@@ -4,8 +4,8 @@ import { REFUSALS, refuse } from '../refusals.js';
 import type { ActionHandler } from '../types.js';
 
 /**
- * Arms the maker's one scheduled cancel in the place of an earlier one, or clears it. Once ten have triggered on a UTC day no more
- * are armed on that day; clearing always works.
+ * Arms the maker's scheduled cancel, replacing an earlier one, or clears it. Once ten have triggered on a UTC day no more are armed on that
+ * day; clearing always works.
  */
 export const scheduleCancel: ActionHandler<ScheduleCancelAction> = ({ time }, maker, { book, nowMs }) => {
   const reply = { status: 'ok' as const, response: { type: 'default' } };

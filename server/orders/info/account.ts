@@ -12,7 +12,7 @@ import { readPositionsOf, type MakerPosition } from '../../../ledger/market-data
 import type { Db } from '../../../ledger/types.js';
 import { tokensOf } from './markets.js';
 
-/** What an address is here: `agent` of a maker, `user` for a maker or anybody with a ledger row, else `missing`. */
+/** Role of an address: `agent` of a maker, `user` for a maker or any account with a ledger row, else `missing`. */
 export const userRole: InfoHandler = (request, { gateway }) => {
   const user = asAddress(request.user, 'user');
   const standing = gateway.resolve(user);
@@ -35,8 +35,8 @@ export const spotClearinghouseState: InfoHandler = async (request, { db, gateway
 };
 
 /**
- * Balances of these accounts, one row per served token each; `hold` is what withdrawals have reserved. `entryNtl` is what fills bought of a token
- * and not sold again did cost on average, in the quote token of the first market: zero for what was only paid in, and for a quote token.
+ * Balances of these accounts, one row per served token each; `hold` is what withdrawals have reserved. `entryNtl` is the average cost of
+ * the open position from fills, in the quote token of the first market: zero for tokens that were only deposited, and for a quote token.
  */
 export async function spotStatesOf(
   db: Db,
@@ -61,7 +61,7 @@ export async function spotStatesOf(
   }));
 }
 
-/** What is still held of a token from fills did cost, over the markets with the first one's quote token. */
+/** Cost of the open position in a token, over the markets with the first one's quote token. */
 function entryNotional(token: Token, markets: readonly Market[], positions: readonly MakerPosition[]): string {
   const [first] = markets;
   if (first === undefined) return '0.0';
@@ -92,8 +92,8 @@ export const clearinghouseState: InfoHandler = (request, { clock }) => {
 const VOLUME_DAYS = 15;
 
 /**
- * Maker fees are settled outside the platform, so every rate is zero. Volumes are by day in UTC, oldest first: what the account made and took, and what
- * everybody traded, in markets with the quote token of the first one.
+ * Maker fees are settled outside the platform, so every rate is zero. Volumes are by day in UTC, oldest first: the account's as maker and
+ * as taker, and the total, in markets with the quote token of the first one.
  */
 export const userFees: InfoHandler = async (request, { db, gateway, clock }) => {
   const user = asAddress(request.user, 'user');
@@ -140,7 +140,7 @@ async function dailyVolumes(db: Db, markets: readonly Market[], user: Address, n
 const quotedAlike = (markets: readonly Market[]): number[] =>
   markets.filter(({ quote }) => quote.address === markets[0]?.quote.address).map(({ index }) => index);
 
-/** Requests are not counted per account here: nothing is used up, and the cap is out of reach. The volume is what the ledger knows. */
+/** Requests are not counted per account: the answer has none used, and a very high cap. The volume is that of the ledger. */
 export const userRateLimit: InfoHandler = async (request, { db, gateway }) => {
   const user = asAddress(request.user, 'user');
   return {
@@ -151,7 +151,7 @@ export const userRateLimit: InfoHandler = async (request, { db, gateway }) => {
   };
 };
 
-/** What an account made and took in markets with the quote token of the first one, in that token. */
+/** Volume of an account as maker and as taker in markets with the quote token of the first one, in that token. */
 async function volumeOf(db: Db, markets: readonly Market[], user: Address): Promise<string> {
   const [first] = markets;
   if (first === undefined) return '0.0';

@@ -11,7 +11,7 @@ import { MAX_BOOK_LEVELS } from '../limits.js';
 import { coinOf } from './markets.js';
 import type { InfoHandler } from './types.js';
 
-/** Up to 20 levels per side, best first, bids before asks, gathered by significant figures when asked to; null for an unknown coin. */
+/** Up to 20 levels per side, best first, bids before asks, aggregated by significant figures on request; null for an unknown coin. */
 export const l2Book: InfoHandler = (request, { gateway, clock }) => {
   const by = readAggregation(request);
   const coin = asText(request.coin, 'coin');
@@ -20,7 +20,7 @@ export const l2Book: InfoHandler = (request, { gateway, clock }) => {
   return bookOf(market, gateway, clock(), by);
 };
 
-/** How a request wants levels gathered; null for not at all. Throws WireError for figures that are not served. */
+/** The aggregation that a request asks for; null for none. Throws WireError for unsupported figures. */
 export function readAggregation({ nSigFigs, mantissa }: JsonObject): Aggregation | null {
   const figures = nSigFigs ?? null;
   const widened = mantissa ?? null;
@@ -53,7 +53,7 @@ export function bboOf(market: Market, gateway: Pick<Gateway, 'book'>, timeMs: nu
   return { coin: coinOf(market), time: timeMs, bbo: [bestOf('bid'), bestOf('ask')] };
 }
 
-/** Decimals in which figures are counted, as long as prices have no more. */
+/** Decimals in which significant figures are counted, if prices have no more. */
 const PRICE_DECIMALS = 8;
 
 /** Both sides of a book as it stood in one version. */
@@ -62,7 +62,7 @@ interface Gathered {
   levels: [object[], object[]];
 }
 
-/** What was gathered last, per market and figures: all who ask between two changes of a market share it. Versions belong to one book. */
+/** The last result per market and figures, shared by all requests until the market changes. Versions belong to one book. */
 const gatheredOf = new WeakMap<Book, Map<string, Gathered>>();
 
 function gatheredBook(market: Market, book: Book, by: Aggregation): [object[], object[]] {

@@ -1,9 +1,9 @@
 import type { InfoHandler } from './types.js';
 
-/** Lists of what does not exist here: vaults, sub-accounts, funding, time-weighted orders. */
+/** Answers to lists of things that this venue does not have: vaults, sub-accounts, funding, time-weighted orders. */
 export const emptyList: InfoHandler = () => [];
 
-/** Single things that do not exist here. */
+/** Answers to single things that this venue does not have. */
 export const nothing: InfoHandler = () => null;
 
 /** There are no perpetuals here; clients load this at start. */
@@ -26,7 +26,7 @@ export const userAbstraction: InfoHandler = () => 'default';
 /** Nobody can approve a builder fee here. */
 export const maxBuilderFee: InfoHandler = () => 0;
 
-/** The venue's clock, and why it takes no new orders, if it doesn't: clients read any text as maintenance. */
+/** The venue's clock, and the reason when it takes no new orders: clients read any text as maintenance. */
 export const exchangeStatus: InfoHandler = (_request, { clock, gateway }) => {
   const reason = gateway.notReady();
   return { time: clock(), specialStatuses: reason === null ? null : `not_ready: ${reason}` };

@@ -17,7 +17,7 @@ export const userFills: InfoHandler = async (request, deps) => {
 };
 
 /**
- * Fills with the parts that one order had in one block as one, which stands where the first of them stood: sizes and profits are summed, price,
+ * Fills in which the parts of one order in one block are merged, at the position of the first of them: sizes and profits are summed; price,
  * transaction and id are those of the earliest part.
  */
 export function mergedFills(fills: readonly UserFill[]): UserFill[] {
@@ -65,8 +65,8 @@ export function userFillJson(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 
 }
 
 /**
- * Fills of a maker within two times, both included: the oldest 2,000 first, or with `reversed` the newest. The next page begins with the last
- * time of this one. Merged by block, a block whose parts may go on in the next page is left for it.
+ * Fills of a maker within two times, both included: the oldest 2,000 first, or with `reversed` the newest. The next page begins with the
+ * last time of this one. When merged by block, a block whose parts may continue on the next page is left out.
  */
 export const userFillsByTime: InfoHandler = async (request, { db, gateway }) => {
   const user = asAddress(request.user, 'user');

@@ -11,9 +11,9 @@ import { MAX_LEDGER_UPDATES } from '../limits.js';
 import { tokensOf } from './markets.js';
 import type { InfoHandler } from './types.js';
 
-/** The token whose amounts this wire names by itself. */
+/** The token that has update types of its own on this wire. */
 const NAMED = 'USDC';
-/** In the place of the chain, from and to which tokens go. */
+/** Address that stands for the chain as the other side of a transfer. */
 const CHAIN: Address = `0x${'0'.repeat(40)}`;
 
 /**
@@ -70,7 +70,7 @@ async function rowOf(q: Queryable, { token, update, markets }: Context): Promise
   return { time, hash, delta };
 }
 
-/** What a token was worth in USDC at the last trade before, rounded down; zero where it was never traded for that. */
+/** Value of an amount in USDC at the last trade before, rounded down; zero when the token was never traded for USDC. */
 async function valueOf(q: Queryable, { token, update, markets }: Context): Promise<string> {
   const market = markets.find(({ base, quote }) => base.address === token.address && quote.symbol === NAMED);
   const candle =

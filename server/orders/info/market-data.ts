@@ -1,4 +1,4 @@
-/** What the trades of a market came to: candles, tickers, and the trades themselves. */
+/** Candles, tickers and trades of markets. */
 import { isInterval } from '../../../core/market-data/intervals.js';
 import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
@@ -50,8 +50,8 @@ export const contextsOf = (deps: ContextDeps): Promise<object[]> =>
   Promise.all(deps.gateway.markets().map((market) => contextOf(market, deps)));
 
 /**
- * What was traded in the last 24 hours, and prices: `prevDayPx` is that of 24 hours ago, of a market that is younger its first one, and before
- * any trade the mark. Supplies belong to tokens that others issue: clients need the keys, and zero says unknown.
+ * Volume of the last 24 hours, and prices: `prevDayPx` is the price 24 hours ago, for a younger market its first one, and before any trade
+ * the mark price. Supplies are zero, which means unknown: clients need the keys.
  */
 export async function contextOf(market: Market, deps: ContextDeps): Promise<object> {
   const { baseUnits, quoteUnits, previousTicks } = await deps.marketData.day(market);
@@ -87,7 +87,7 @@ function referencePrice(market: Market, { config }: ContextDeps): string | null 
   return price === undefined ? null : canonicalDecimal(price);
 }
 
-/** Cuts or pads a decimal to the decimals of the tick, keeping at least one. */
+/** Truncates or pads a decimal to the decimals of the tick, keeping at least one. */
 function onTickDecimals(market: Market, price: string): string {
   const places = Math.max(market.tickSize.split('.')[1]?.length ?? 0, 1);
   const [whole = '0', fraction = ''] = price.split('.');

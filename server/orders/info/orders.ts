@@ -67,7 +67,7 @@ export function frontendOrdersOf(user: Address, gateway: Pick<InfoDeps['gateway'
   return orders.toReversed().map((order) => frontendRow(gateway.markets(), order));
 }
 
-/** The latest 2,000 orders of a maker by what became of them last, newest first, each once with its present status. */
+/** The 2,000 orders of a maker with the latest changes of status, newest first, each once with its present status. */
 export const historicalOrders: InfoHandler = (request, deps) => orderHistoryOf(asAddress(request.user, 'user'), deps);
 
 /** The same of a maker. */
@@ -108,7 +108,7 @@ function find(oid: unknown, user: Address, { gateway }: InfoDeps): KnownOrder | 
   return gateway.order(asUint(oid, 'oid'));
 }
 
-/** One that the gateway no longer remembers. */
+/** Looks up an order that the gateway no longer has in memory. */
 function findPast(named: unknown, user: Address, { gateway, db }: InfoDeps): Promise<KnownOrder | undefined> {
   return readTx(db, async (q) => {
     const oid = typeof named === 'string' ? await readPastOid(q, user, named.toLowerCase()) : asUint(named, 'oid');

@@ -12,7 +12,7 @@ export interface InfoDeps {
   marketData: MarketDataView;
   /** Unix milliseconds. */
   clock: () => number;
-  /** Absent where nobody's queries are counted. */
+  /** Absent where queries are not counted. */
   queries?: QueryBudget;
 }
 

@@ -1,4 +1,4 @@
-/** What queries cost the budget of an address, as the venue whose wire this is documents it. */
+/** Points that queries take from the budget of an address, as documented by the venue whose wire this server speaks. */
 
 /** Points of a query before its rows are counted; of all others, unknown ones too, `DEFAULT_WEIGHT`. */
 const WEIGHTS: ReadonlyMap<string, number> = new Map([

@@ -10,7 +10,7 @@ export const accountSchema = z
     approval: z.enum(['approved', 'suspended', 'none']),
     acts_for: addressSchema.nullable(),
     agents: z.array(z.strictObject({ address: addressSchema, name: z.string(), valid_until_ms: integerSchema })),
-    /** When all its orders are cancelled; null while nothing is armed. */
+    /** When its scheduled cancel takes effect; null when none is armed. */
     scheduled_cancel_ms: integerSchema.nullable(),
     /** How many came due on this UTC day, of ten. */
     scheduled_cancels_today: integerSchema,
@@ -18,7 +18,7 @@ export const accountSchema = z
   })
   .meta({ id: 'Account' });
 
-/** GET /v0/makers/{maker}/account: whether it may quote, who acts for it, and what it has armed. Unknown addresses have nothing. */
+/** GET /v0/makers/{maker}/account: whether it may quote, its agents, and its scheduled cancel. Unknown addresses have none. */
 export function accountHandler(deps: ReadDeps): RouterMiddleware {
   return (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');

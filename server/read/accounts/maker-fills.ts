@@ -35,7 +35,7 @@ const makerFillSchema = z
     quote_amount: decimalSchema,
     /** The maker's balance of the base token before it. */
     start_base: signedDecimalSchema,
-    /** What the maker earned with it, in the quote token: see the guide for makers. */
+    /** The maker's profit from closing with it, in the quote token: see the guide for makers. */
     realised_pnl: signedDecimalSchema,
     taker: addressSchema,
     block_number: integerSchema,
@@ -54,7 +54,7 @@ export const makerFillsSchema = z.strictObject({
 
 const COLUMNS = Object.keys(makerFillSchema.shape);
 
-/** GET /v0/makers/{maker}/fills?pair=&limit=&before=: what a maker's orders were filled with, newest first. */
+/** GET /v0/makers/{maker}/fills?pair=&limit=&before=: the fills of a maker's orders, newest first. */
 export function makerFillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');

@@ -21,14 +21,14 @@ const figuresSchema = z.strictObject({
   fills: integerSchema,
   /** What takers bought and sold, in the quote token. */
   volume: decimalSchema,
-  /** What the curves brought beyond the legs; nothing of fills in suspense. */
+  /** The operator's gain on fills: the residuals; fills in suspense do not count. */
   residual: signedDecimalSchema,
-  /** Paid by takers beyond what the curve took: the operator's. */
+  /** Fees that takers paid on top of the curve's amount, to the operator. */
   input_fees: amountsSchema,
   /** Credited to takers. */
   taker_fees: amountsSchema,
   gas: gasSchema,
-  /** The gas in the quote token, at the day's last price of the native token; null where no listed pair tells it. */
+  /** The gas in the quote token, at the day's last price of the native token; null when no listed pair has that price. */
   gas_quote: decimalSchema.nullable(),
   /** residual + input fees, those in base at the day's last price, - gas_quote; null without it. */
   profit: signedDecimalSchema.nullable(),

@@ -16,7 +16,7 @@ const tradedSchema = z.strictObject({ base: decimalSchema, quote: decimalSchema 
 
 const markoutSchema = z.strictObject({
   seconds: z.literal(HORIZONS_SEC),
-  /** In the quote token: what the parts gained against the middle of the curve that stood so long after their fills. */
+  /** In the quote token: the parts' gain against the middle of the curve that was live so long after their fills. */
   amount: signedDecimalSchema,
   /** Quote amount of the parts that it counts, and of those that had no middle then. */
   marked_quote: decimalSchema,
@@ -42,11 +42,11 @@ const makerPairSchema = z
     offered_base: decimalSchema,
     /** Base filled, of what was offered; null when nothing was. */
     fill_rate: decimalSchema.nullable(),
-    /** Of what all makers offered, and of all that was filled, in base; null of nothing. */
+    /** The maker's share of the base offered by all makers, and of the base filled; null when there was none. */
     book_share: decimalSchema.nullable(),
     fill_share: decimalSchema.nullable(),
     markouts: z.array(markoutSchema).length(HORIZONS_SEC.length),
-    /** As of the newest block, from the first fill on, whatever the span: deposits and withdrawals move it not. */
+    /** As of the newest block, from the first fill on, whatever the span; deposits and withdrawals do not change it. */
     position: z.strictObject({
       base: signedDecimalSchema,
       /** Null without a position. */
@@ -73,7 +73,7 @@ export const performanceSchema = z.strictObject({
   pairs: z.array(makerPairSchema),
 });
 
-/** GET /v0/makers/{maker}/performance?pair=&interval=&from=&to=: what the orders of an address came to. */
+/** GET /v0/makers/{maker}/performance?pair=&interval=&from=&to=: results of an address's orders. */
 export function performanceHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');

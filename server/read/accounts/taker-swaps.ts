@@ -21,12 +21,15 @@ const swapSchema = z
     /** Of a direct swap. */
     pair: pairSchema.nullable(),
     fill_seq: integerSchema.nullable(),
-    /** A symbol; of a token that no listed pair trades its address. */
+    /** A symbol; for a token that no listed pair trades, its address. */
     token_in: z.string(),
     amount_in: decimalSchema,
     token_out: z.string(),
     amount_out: decimalSchema,
-    /** Of a direct swap in the token that it got, of a signed order in the token that it paid. Contained in what was paid, taken from what was got. */
+    /**
+     * For a direct swap the bought token, and taken from what was received; for a signed order the sold token, and contained in what was
+     * paid.
+     */
     fee_token: z.string(),
     fee: decimalSchema,
     recipient: addressSchema,
@@ -88,7 +91,7 @@ function rowOf(deps: Pick<ReadDeps, 'markets'>, swap: TakerSwap): z.infer<typeof
   }
   const tokens = new Map<Address, Token>(servedTokens(deps.markets()).map((token) => [token.address, token]));
   const [tokenIn, tokenOut] = [tokens.get(swap.tokenIn), tokens.get(swap.tokenOut)];
-  // Without its decimals an amount is written in the token's smallest units.
+  // Without known decimals an amount is in the token's smallest units.
   return {
     kind: swap.kind,
     pair: null,

@@ -1,6 +1,14 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import { NO_CLAIM, longestWaitMs, settlesFromMs, type ClaimState } from '../../../core/claim-state.js';
+import {
+  NO_CLAIM,
+  isPrepaid,
+  longestWaitMs,
+  settlementUnits,
+  settlesFromMs,
+  type ClaimState,
+} from '../../../core/claim-state.js';
+import { requestsShort } from '../../../core/settle-gas.js';
 import { formatUnits } from '../../../core/amounts.js';
 import type { Address, Token } from '../../../core/types.js';
 import { claimKey } from '../../../ledger/settlements/settlement-log.js';
@@ -26,11 +34,16 @@ export const withdrawalsSchema = z.strictObject({
       /** Whether a request waits for its settlement, and the block of the oldest. */
       pending: z.boolean(),
       pending_since_block: integerSchema.nullable(),
-      /** When the request that waits is settled at the earliest, because its claim was settled a short while ago; null when it need not wait for that. */
+      /** Earliest settlement of the pending request, when its claim was settled a short time ago; null when it need not wait for that. */
       settles_from_ms: integerSchema.nullable(),
+      /**
+       * How many more requests, each in a transaction of its own, would have the request that waits settled by itself. Until then it is settled
+       * beside another settlement, or once the claim that stands was executed. 0 when it need not wait for that.
+       */
+      requests_short: integerSchema,
     }),
   ),
-  /** What the custodian said of this address in served tokens, newest last. */
+  /** The custodian's events of this address in served tokens, newest last. */
   events: z
     .array(
       z.strictObject({
@@ -47,7 +60,7 @@ export const withdrawalsSchema = z.strictObject({
 
 type Withdrawals = z.infer<typeof withdrawalsSchema>;
 
-/** GET /v0/makers/{maker}/withdrawals: where withdrawals of an address stand, and its latest custody events. */
+/** GET /v0/makers/{maker}/withdrawals: the state of an address's withdrawals, and its latest custody events. */
 export function withdrawalsHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');
@@ -61,7 +74,8 @@ export function withdrawalsHandler(deps: ReadDeps): RouterMiddleware {
       maker,
       withdrawals: tokens.map((token) => {
         const claim = state.claims.find((one) => one.token === token.address);
-        return withdrawalOf(token, claim ?? NO_CLAIM, settlesFrom(deps, state, token));
+        const waits = { settlesFromMs: settlesFrom(deps, state, token), requestsShort: shortOf(state, token) };
+        return withdrawalOf(token, claim ?? NO_CLAIM, waits);
       }),
       events: eventsOf(tokens, state),
     };
@@ -69,7 +83,7 @@ export function withdrawalsHandler(deps: ReadDeps): RouterMiddleware {
   };
 }
 
-/** Null once it is past: what else a settlement waits for is no matter of time. */
+/** Null once the time has passed: a settlement's other conditions have no known time. */
 function settlesFrom({ settlePace, nowMs }: ReadDeps, state: WithdrawalState, { address }: Token): number | null {
   const claim = state.claims.find(({ token }) => token === address);
   if (claim === undefined || claim.pendingSinceBlock === null) return null;
@@ -78,7 +92,22 @@ function settlesFrom({ settlePace, nowMs }: ReadDeps, state: WithdrawalState, { 
   return fromMs > nowMs() ? fromMs : null;
 }
 
-function withdrawalOf(token: Token, claim: ClaimState, fromMs: number | null): Withdrawals['withdrawals'][number] {
+/** 0 unless a request waits that is not paid for. */
+function shortOf(state: WithdrawalState, { address }: Token): number {
+  const claim = state.claims.find(({ token }) => token === address);
+  if (claim === undefined || claim.pendingSinceBlock === null) return 0;
+  const balanceUnits = state.balances.find(({ token }) => token === address)?.balanceUnits ?? 0n;
+  const units = settlementUnits(claim.outstandingUnits, balanceUnits);
+  if (isPrepaid(units, claim.claimUnits)) return 0;
+  const part = { token: address, isRaise: units !== claim.claimUnits };
+  return requestsShort(part, state.paidRequests.get(claimKey(claim)) ?? 0);
+}
+
+function withdrawalOf(
+  token: Token,
+  claim: ClaimState,
+  waits: { settlesFromMs: number | null; requestsShort: number },
+): Withdrawals['withdrawals'][number] {
   const settledOrNone = claim.claimUnits > 0n ? 'settled' : 'none';
   return {
     token: token.symbol,
@@ -88,7 +117,8 @@ function withdrawalOf(token: Token, claim: ClaimState, fromMs: number | null): W
     ready_at_sec: claim.readyAtSec,
     pending: claim.pendingSinceBlock !== null,
     pending_since_block: claim.pendingSinceBlock,
-    settles_from_ms: fromMs,
+    settles_from_ms: waits.settlesFromMs,
+    requests_short: waits.requestsShort,
   };
 }
 

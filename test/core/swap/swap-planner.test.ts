@@ -2,14 +2,19 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { bestRoute, isNoRoute, type RouteQuestion } from '../../../core/swap/pricing.js';
+import { sqrtPriceAtTick } from '../../../core/swap/pool-math.js';
+import { pathSource } from '../../../core/swap/paths.js';
+import { poolSource } from '../../../core/swap/pool-source.js';
 import { OWN, type Source } from '../../../core/swap/source.js';
+import type { Address } from '../../../core/types.js';
 import { fcOptions } from '../../support/fc.js';
-import { seededRandom } from '../../support/random.js';
+import { seededRandom, type Random } from '../../support/random.js';
 import { randomQuestion } from '../../support/worlds/random-questions.js';
 
 const STATES = 40;
 const CHUNKS = 24n;
 const FINEST = 1n << 24n;
+const TOKENS = ['11', '22', '33'].map((byte): Address => `0x${byte.repeat(20)}`);
 
 /** What a set brings (sell) or costs (buy) at best without fee, by exchanges; null when it can't trade the amount. */
 function searched({ kind }: RouteQuestion, sources: readonly Source[], amount: bigint): bigint | null {
@@ -53,19 +58,44 @@ function searched({ kind }: RouteQuestion, sources: readonly Source[], amount: b
   return values.reduce((sum, value) => sum + value, 0n);
 }
 
+/** Two of them trade at one place or are paid from one vault's tokens, so that neither is what it was priced at once the other has. */
+function sharesPlace(set: readonly Source[]): boolean {
+  const places = set.flatMap(({ id, legs }) => legs?.map(({ source }) => source.id) ?? [id]);
+  return new Set(places).size < places.length;
+}
+
+/** What a lying endpoint may say of a pool, as far as its price is one: up to the ends of what Uniswap has. */
+function extremePool(random: Random, id: string): Source {
+  const zeroForOne = random.int(0, 1) === 0;
+  const tick = random.pick([-887_272, -880_000, -400_000, -100, 0, 100, 400_000, 880_000, 887_271]);
+  const ticks = Array.from({ length: random.int(1, 5) }, () => random.pick([1, 10, 5_000, 300_000]));
+  let at = tick;
+  const ranges = ticks.map((step) => {
+    at = Math.max(-887_272, Math.min(887_272, at + (zeroForOne ? -step : step)));
+    return {
+      liquidity: random.pick([0n, 1n, 1_000n, 10n ** 18n, (1n << 128n) - 1n]),
+      endSqrtPrice: sqrtPriceAtTick(at),
+    };
+  });
+  return poolSource({ id, zeroForOne, feePpm: random.pick([100n, 10_000n]), sqrtPrice: sqrtPriceAtTick(tick), ranges });
+}
+
 describe('the planner', function () {
   this.timeout(600_000);
 
   it('comes within a tenth of a basis point of the best over every set of up to six sources', () => {
     const counts = new Map<number, number>();
+    let overPaths = 0;
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 31 - 1 }), (seed) => {
         const random = seededRandom(seed);
-        const asked = randomQuestion(random, random.int(1, 6));
+        const count = random.int(1, 6);
+        const asked = randomQuestion(random, count, random.int(0, Math.min(3, count - 1)));
         const { kind, sources, amountUnits, feeOf } = asked;
         const plan = bestRoute(asked);
         for (let members = 1; members < 1 << sources.length; members++) {
           const set = sources.filter((_, i) => (members >> i) & 1);
+          if (sharesPlace(set)) continue;
           const fee = feeOf(set.map(({ id }) => id));
           if (kind === 'sell' && fee >= amountUnits) continue;
           const best = searched(asked, set, kind === 'sell' ? amountUnits - fee : amountUnits);
@@ -77,7 +107,9 @@ describe('the planner', function () {
           if (kind === 'sell') expect((plan.outUnits + 6n) * 100_000n >= best * 99_999n, what).to.equal(true);
           else expect((plan.inUnits - 6n) * 100_000n <= (best + fee) * 100_001n, what).to.equal(true);
         }
-        if (!isNoRoute(plan)) counts.set(plan.parts.length, (counts.get(plan.parts.length) ?? 0) + 1);
+        if (isNoRoute(plan)) return;
+        counts.set(plan.parts.length, (counts.get(plan.parts.length) ?? 0) + 1);
+        if (plan.parts.some(({ id }) => id.includes('>'))) overPaths += 1;
       }),
       fcOptions(STATES),
     );
@@ -87,6 +119,42 @@ describe('the planner', function () {
       [...counts].join('; '),
     ).to.not.deep.equal([]);
     expect(counts.get(1) ?? 0).to.be.above(0);
+    expect(overPaths, 'routes by way of another token').to.be.above(0);
+  });
+
+  it('finds a route or none whatever pools there are', () => {
+    // Far below every price of Uniswap: a reserve of it rounds to nothing.
+    const nothing = poolSource({
+      ...{ id: 'pool:nothing', zeroForOne: false, feePpm: 500n, sqrtPrice: 1n },
+      ranges: [{ liquidity: 1n, endSqrtPrice: sqrtPriceAtTick(-887_272) }],
+    });
+    let planned = 0;
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 31 - 1 }), (seed) => {
+        const random = seededRandom(seed);
+        const asked = randomQuestion(random, 3, 1);
+        const path = asked.sources.at(-1)!;
+        const strange = [0, 1].map((i) => extremePool(random, `strange:${i}`));
+        const by = (source: Source, other: Source): Source =>
+          pathSource(
+            [source, other].map((one, i) => ({ source: one, sellToken: TOKENS[i]!, buyToken: TOKENS[i + 1]! })),
+          );
+        const last = path.legs!.at(-1)!.source;
+        const sources = [
+          ...asked.sources,
+          nothing,
+          ...strange,
+          by(strange[0]!, last),
+          by(last, strange[1]!),
+          by(nothing, last),
+        ];
+        const plan = bestRoute({ ...asked, sources });
+        if (!isNoRoute(plan)) planned += 1;
+        expect(isNoRoute(plan) && !isNoRoute(bestRoute(asked)), `seed ${seed}`).to.equal(false);
+      }),
+      fcOptions(STATES),
+    );
+    expect(planned).to.be.above(0);
   });
 
   it('weighs the gas of each part: the dearer it is, the fewer there are', () => {

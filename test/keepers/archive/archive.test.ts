@@ -9,7 +9,6 @@ import { planImport } from '../../../keepers/archive/import.js';
 import { carryOutPrune, planPrune } from '../../../keepers/archive/prune.js';
 import { readArchive, type ArchiveStore } from '../../../keepers/archive/store.js';
 import type { Hex } from '../../../core/types.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
 import { readCompactionPosition } from '../../../ledger/orders/compacted-book.js';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
@@ -128,6 +127,26 @@ forEachDatabase((name, open) => {
       await goesOn(stack, copy);
     });
 
+    it('explains every fill of a backup that is restored an hour late', async () => {
+      await trade(stack, 2);
+      const copy = await backup();
+      const from = await site.headBlock();
+      // An hour of blocks of two seconds, with trades all along.
+      for (let part = 0; part < 6; part += 1) {
+        await site.mine(299);
+        await scan(stack);
+        await trade(stack, 1);
+      }
+      expect((await site.headBlock()) - from).to.be.greaterThan(1_790);
+      const lost = await balancesOf(db);
+      await stack.stop();
+      await site.restore(copy);
+      stack = await site.start(copy);
+      await scan(stack);
+      expect(await balancesOf(copy)).to.deep.equal(lost);
+      await goesOn(stack, copy);
+    });
+
     it('is the same ledger as the one that was lost', async () => {
       await trade(stack, 3);
       const copy = await backup();
@@ -146,7 +165,6 @@ forEachDatabase((name, open) => {
       const lost = await balancesOf(db);
       await stack.stop();
       const fresh = await open();
-      await migrate(fresh);
       await site.restore(fresh);
       stack = await site.start(fresh);
       await scan(stack);
@@ -269,7 +287,6 @@ forEachDatabase((name, open) => {
       expect((await readHalt(replica.knex))?.message).to.equal(undefined);
       expect(await readSuspense(replica.knex, { open: true })).to.deep.equal([]);
       const fresh = await open();
-      await migrate(fresh);
       await stack.stop();
       expect(await site.restore(fresh)).to.include({ settlements: 3 });
       stack = await site.start(fresh);
@@ -295,7 +312,6 @@ forEachDatabase((name, open) => {
       // In one file, too.
       await archive.write({ settlements: [...batch.settlements, ...batch.settlements] });
       const fresh = await open();
-      await migrate(fresh);
       expect((await planImport(site.importDeps(fresh))).settlements).to.have.length(1);
       await site.restore(fresh);
       expect(await fresh.knex('settlements')).to.have.length(1);
@@ -309,7 +325,6 @@ forEachDatabase((name, open) => {
       const published = (await lastCheckpoint(db.knex))!;
       await stack.stop();
       const fresh = await open();
-      await migrate(fresh);
       await site.restore(fresh);
       expect((await planImport(site.importDeps(fresh))).checkpoint).to.deep.equal(published);
       stack = await site.start(fresh);
@@ -337,7 +352,6 @@ forEachDatabase((name, open) => {
       const deps = { db, store: site.store, archive, deploymentId };
       expect([await exportSettlements(deps), await exportSettlements(deps)]).to.deep.equal([2, 0]);
       const fresh = await open();
-      await migrate(fresh);
       expect(await site.restore(fresh)).to.include({ settlements: 2 });
       stack = await site.start(fresh);
       await scan(stack);
@@ -378,7 +392,6 @@ forEachDatabase((name, open) => {
       const { batch: middle } = decodeBatch(await site.store.read(6), 'it');
       expect(await ranges({ beforeMs: middle.timeMs + HOUR_MS }), 'no part of a folder').to.deep.equal([[1, 3]]);
       const fresh = await open();
-      await migrate(fresh);
       expect(await keeps({ db: fresh })).to.equal('file 1 stays: curve 1 of market 0 is not in the database');
       // The backup's ledger has not seen that the curves are over.
       expect(await ranges({ db: early })).to.deep.equal([]);
@@ -670,7 +683,6 @@ forEachDatabase((name, open) => {
         expect((await readHalt(db.knex))?.code).to.equal('canonical_mismatch');
         await stack.stop();
         const fresh = await open();
-        await migrate(fresh);
         let balances: unknown = null;
         for (const one of [early, fresh]) {
           await site.restore(one);
@@ -747,7 +759,6 @@ forEachDatabase((name, open) => {
       expect(await refusal(site.store, { deploymentId: 'another' })).to.equal('ARCHIVE_FOREIGN');
       const words = batch.publications.map((one) => ({ ...one, wordsHash: one.snapshotHash }));
       const fresh = await open();
-      await migrate(fresh);
       const tail = { ...site.store, lastNumber: () => Promise.resolve(2) };
       const forged = { ...tail, read: signedBy(posterKey, { ...batch, publications: words }).read };
       expect(await refusal(forged, { db: fresh })).to.equal('ARCHIVE_UNPROVEN');

@@ -6,7 +6,6 @@ import { FeeCeilingError, bumpFee } from '../../../keepers/chain/fees.js';
 import { createOutbox, type OutboxDeps, type TxRequest } from '../../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../../keepers/chain/pool.js';
 import { RpcContradictionError, toQuantity, type Rpc } from '../../../keepers/chain/rpc.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { listOutbox, readUnmined } from '../../../ledger/transactions/outbox.js';
 import type { Db } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
@@ -30,7 +29,6 @@ forEachDatabase((_name, open) => {
 
     beforeEach(async () => {
       db = await open();
-      await migrate(db);
       node = createFakeNode();
       nowMs = 1_000_000;
     });

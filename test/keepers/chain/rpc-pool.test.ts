@@ -24,6 +24,8 @@ interface FakeEndpoint {
   asked: number;
   /** What it answers to every other question. */
   refusal?: RpcResponseError;
+  /** What its answers take, by the pool's clock. */
+  lateMs?: number;
 }
 
 const HASH_A: Hex = `0x${'aa'.repeat(32)}`;
@@ -37,6 +39,7 @@ describe('RPC pool', () => {
     const one = endpoints[Number(url)]!;
     async function call(method: string, params: unknown[] = []): Promise<unknown> {
       one.asked += 1;
+      if (method === 'which') nowMs += one.lateMs ?? 0;
       if (one.down) throw new RpcUnavailableError('down');
       if (method === 'eth_chainId') return toQuantity(one.chainId);
       if (method === 'eth_blockNumber') return toQuantity(one.head);
@@ -173,6 +176,35 @@ describe('RPC pool', () => {
     for (const one of endpoints.slice(1)) one.down = true;
     await rpc.call('which').catch(() => undefined);
     expect(rpc.health()[0]?.problem).to.equal('serves chain 1, not 8453');
+  });
+
+  it('passes over one that answers late while another one does not, for longer each time', async () => {
+    const rpc = pool(3);
+    const step = async () => {
+      // Nothing else is under way while the answer takes its time.
+      await rpc.probe();
+      return rpc.attempt(async (one) => (await one.call('which')) as string);
+    };
+    endpoints[0]!.lateMs = 4_000;
+    for (const pauseMs of [10_000, 20_000, 40_000]) {
+      expect(await step()).to.equal('0');
+      const untilMs = nowMs + pauseMs;
+      for (nowMs of [nowMs, untilMs - 1]) expect(await step(), `${nowMs} ms`).to.equal('1');
+      expect(rpc.health()[0]).to.include({ healthy: false, problem: 'answers late' });
+      nowMs = untilMs;
+    }
+    // Where all are late, the order stays, and none is called unhealthy.
+    for (const one of endpoints) one.lateMs = 2_000;
+    for (const expected of ['0', '1', '2', '0']) expect(await step()).to.equal(expected);
+    expect(rpc.health().map((one) => one.healthy)).to.deep.equal([true, true, true]);
+    for (const one of endpoints) one.lateMs = 1_999;
+    nowMs += 300_000;
+    expect(await step()).to.equal('0');
+    endpoints[0]!.lateMs = 2_000;
+    expect(await step(), 'a step in time makes up for those before').to.equal('0');
+    expect(await step()).to.equal('1');
+    nowMs += 10_000;
+    expect(await step()).to.equal('0');
   });
 
   describe('one step on one endpoint', () => {

@@ -410,5 +410,5 @@ forEachDatabase((name, open) =>
 );
 
 const SELECTOR_ROUTE = new Contract(ORACLE, [
-  'function fillRoute((address,address,uint256,uint256,uint256,address,address,uint256,bytes),(uint256,uint256,uint256,bool,(address,uint256,bytes)[])) returns (uint256,uint256)',
+  'function fillRoute((address,address,uint256,uint256,uint256,address,address,uint256,bytes),(uint256,uint256,uint256,bool,(address,address,uint256,uint256,bytes)[])) returns (uint256,uint256)',
 ]).interface.getFunction('fillRoute')!.selector;

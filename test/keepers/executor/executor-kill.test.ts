@@ -72,6 +72,7 @@ forEachDatabase((name, open) =>
           settler: at('orderSettler'),
           curveBook: at('curveBook'),
           custodian: at('custodian'),
+          entrypoint: at('entrypoint'),
           wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
         },
       };

@@ -221,11 +221,27 @@ forOneDatabase((name, open) =>
         ['refused', 'UNPROVEN_ACCOUNT'],
         ['refused', 'UNPROVEN_ACCOUNT'],
       ]);
-      expect((await stack.order(orders[0]!)).reason!.message).to.include(new Date(time_ms + 3_600_000).toISOString());
+      const untilText = new Date(time_ms + 3_600_000).toISOString();
+      expect((await stack.order(orders[0]!)).reason!.message).to.include(untilText);
+      // Whoever asks now hears it before it signs; who has swapped here, or asks when the hour is over, does not.
+      const ask = (from: string) =>
+        stack.refused('POST', '/quote', {
+          ...{ chainId: chain.manifest.chainId, from, signingScheme: 'eip712', kind: 'sell' },
+          ...{
+            sellToken: stack.token('WETH'),
+            buyToken: stack.token('USDC'),
+            sellAmountBeforeFee: '100000000000000000',
+          },
+        });
+      const [status, code, message] = await ask(`0x${'3'.repeat(40)}`);
+      expect([status, code]).to.deep.equal([400, 'UNPROVEN_ACCOUNT']);
+      expect(message).to.include(untilText);
+      stack.advance(3_600_001);
+      await stack.quote(`0x${'3'.repeat(40)}`, { sellAmountBeforeFee: '100000000000000000' });
     });
 
     it('get splits with no more gas than their credit covers', async () => {
-      const newAccountGas = 400_000n;
+      const newAccountGas = 404_000n;
       await stack.stop();
       await begin({ newAccountGas });
       const quote = await sale('40');

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { gainByMaker, isLosing, type PairTotals } from '../../../core/attribution/gains.js';
 import type { Address } from '../../../core/types.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { commitGeneration } from '../../../ledger/chain/ledger-log.js';
 import { pairGains } from '../../../ledger/migrations/0017-0026-columns.js';
 import { derivePairGains } from '../../../ledger/migrations/pair-sums.js';
@@ -9,6 +8,7 @@ import { ALL_TAKERS, readPairGains, readWorstPairs, sumPairGains } from '../../.
 import { reverseGenerations } from '../../../ledger/chain/reversals.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { forEachDatabase } from '../../support/db.js';
+import { storeAsOlder } from '../../support/older-fills.js';
 import { OPERATOR, TAKER, blockOf, deposit, fillOf, generationOf, withFills } from '../../support/generations.js';
 import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../../support/markets.js';
 
@@ -61,7 +61,6 @@ describe('what fills brought the operator, by maker and taker', () => {
   forEachDatabase((_name, open) => {
     it('is added up by each generation, taken back by a reversal, and derived for an older database', async () => {
       const db = await open();
-      await migrate(db);
       const writer = await acquireWriter(db, 'ledger');
       const commit = (write: Parameters<typeof commitGeneration>[2]) =>
         writer.tx((tx) => commitGeneration(tx, db, write, { operator: OPERATOR }));
@@ -114,6 +113,7 @@ describe('what fills brought the operator, by maker and taker', () => {
       expect(await worst()).to.deep.equal(before);
       expect(await readPairGains(db.knex)).to.deep.equal(kept);
 
+      await storeAsOlder(db);
       await db.knex.schema.dropTable('pair_gains');
       await db.knex.transaction((tx) => pairGains.up(tx));
       expect(await readPairGains(db.knex)).to.deep.equal(kept);

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { insertAll } from '../../../ledger/db/columns.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { sendForRows, allOrFirstError } from '../../../ledger/db/dialects.js';
 import { CommitUnknownError, isUniqueViolation } from '../../../ledger/errors.js';
 import type { Db } from '../../../ledger/types.js';
@@ -26,7 +25,6 @@ describe('statements that are sent together', () => {
   forEachDatabase((_name, open) => {
     it('answer in the order in which they were given, and see each other', async () => {
       const db = await open();
-      await migrate(db);
       const answers = await db.knex.transaction((tx) =>
         allOrFirstError([
           insertAll(tx, 'meta', [meta('a')]),
@@ -39,7 +37,6 @@ describe('statements that are sent together', () => {
 
     it('fail with the cause, whatever fails because of it, and leave nothing', async () => {
       const db = await open();
-      await migrate(db);
       await db.knex('meta').insert(meta('known'));
       const writer = await acquireWriter(db, 'ledger');
       const failure = await failureOf(
@@ -60,7 +57,6 @@ describe('statements that are sent together', () => {
 
     it('fail with the connection, all of them, and the next ones get another', async () => {
       const db = await open();
-      await migrate(db);
       const writer = await acquireWriter(db, 'ledger');
       const failure = await failureOf(
         writer.tx(async (tx) => {

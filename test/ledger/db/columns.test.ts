@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { insertAll, upsertAll } from '../../../ledger/db/columns.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { forEachDatabase } from '../../support/db.js';
 
 interface Row {
@@ -32,7 +31,6 @@ describe('rows of tables', () => {
   forEachDatabase((_name, open) => {
     it('are stored as they are, any number of them, of any size', async () => {
       const db = await open();
-      await migrate(db);
       const text = `quotes ' " \\ ? $1 :name \n é 💧`;
       const rows = Array.from({ length: 401 }, (_, i) => row(`${String(i).padStart(4, '0')} ${text}`, `${10n ** 77n}`));
       await db.knex.transaction((tx) => insertAll(tx, 'balances', rows));
@@ -51,7 +49,6 @@ describe('rows of tables', () => {
 
     it('take the place of those with their key', async () => {
       const db = await open();
-      await migrate(db);
       const key = ['account', 'token'] as const;
       await db.knex.transaction((tx) => upsertAll<Row>(tx, 'balances', key, [row('a', '1'), row('b', '2')]));
       await db.knex.transaction((tx) => upsertAll<Row>(tx, 'balances', key, [row('b', '3', 2), row('c', '4', 2)]));
@@ -66,7 +63,6 @@ describe('rows of tables', () => {
 
     it('are refused when they have other columns than the first, or none for a value', async () => {
       const db = await open();
-      await migrate(db);
       const { generation: _, ...short } = row('b', '2');
       const long = { ...row('b', '2'), more: 1 };
       const hollow = { ...row('b', '2'), balance_units: undefined };
@@ -79,7 +75,6 @@ describe('rows of tables', () => {
 
     it('read the same after the table has changed', async () => {
       const db = await open();
-      await migrate(db);
       await db.knex.transaction((tx) => insertAll(tx, 'balances', [row('a', '1')]));
       const read = () => db.knex('balances').select().first() as Promise<Record<string, unknown>>;
       expect(await read()).to.not.have.property('added');

@@ -28,7 +28,7 @@ async function codeOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 describe('database', () => {
-  forEachDatabase((_name, open) => {
+  forEachDatabase((_name, open, openBare) => {
     it('keeps amounts of 256 bits exact, and negative ones', async () => {
       const db = await open();
       await db.knex.schema.createTable('exact', (table) => {
@@ -50,7 +50,7 @@ describe('database', () => {
     });
 
     it('migrates once, however often and from however many connections it is asked', async () => {
-      const db = await open();
+      const db = await openBare();
       const { url, schema } = locationOf(db);
       const others = await Promise.all([openDb(url, { schema }), openDb(url, { schema })]);
       try {
@@ -64,7 +64,7 @@ describe('database', () => {
     });
 
     it('leaves no table of a migration that fails', async () => {
-      const db = await open();
+      const db = await openBare();
       await db.knex.schema.createTable('balances', (table) => table.text('squatter'));
       expect(await codeOf(migrate(db))).not.to.equal('nothing was thrown');
       expect(await db.knex.schema.hasTable('meta')).to.equal(false);
@@ -96,7 +96,6 @@ describe('database', () => {
 
     it('keeps statements apart by their bindings', async () => {
       const db = await open();
-      await migrate(db);
       for (let count = 0; count < 300; count += 1) {
         const row = await db.knex.raw(`select ${count} as a, cast(? as integer) as b`, [count + 1]);
         const rows = (Array.isArray(row) ? row : row.rows) as unknown;
@@ -112,7 +111,6 @@ describe('database', () => {
 
     it('belongs to the first deployment that it was bound to', async () => {
       const db = await open();
-      await migrate(db);
       expect(await codeOf(readDeploymentId(db.knex))).to.equal('DEPLOYMENT_UNBOUND');
       await bindDeployment(db, '00aa');
       await bindDeployment(db, '00aa');
@@ -122,7 +120,6 @@ describe('database', () => {
 
     it('reads one state in a read transaction while another connection writes', async () => {
       const db = await open();
-      await migrate(db);
       const { url, schema } = locationOf(db);
       const other = await openDb(url, { schema });
       try {
@@ -140,7 +137,6 @@ describe('database', () => {
 
     it('names a violated key alike on both databases', async () => {
       const db = await open();
-      await migrate(db);
       await db.knex('meta').insert({ key: 'a', value: 'b' });
       const error: unknown = await db
         .knex('meta')
@@ -177,7 +173,6 @@ describe('database', () => {
 
     it('does not pass off a failed transaction as committed', async () => {
       const db = await open();
-      await migrate(db);
       const outcome = await codeOf(
         db.knex.transaction(async (tx) => {
           await tx('meta').insert({ key: 'a', value: 'b' });

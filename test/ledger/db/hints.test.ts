@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createRemoteStatus } from '../../../keepers/watcher/remote-status.js';
-import { migrate, openDb } from '../../../ledger/db/db.js';
+import { openDb } from '../../../ledger/db/db.js';
 import { HINT_TOPICS, listenForHints, type Hints } from '../../../ledger/db/hints.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { commitGeneration, insertHalt } from '../../../ledger/chain/ledger-log.js';
@@ -32,7 +32,6 @@ describe('Hints at commits of others', () => {
     /** Two processes on one database: one that writes the ledger log, and one that listens. */
     async function start(): Promise<{ db: Db; other: Db; writer: Writer; hints: Hints; told: string[] }> {
       const db = await open();
-      await migrate(db);
       const { url, schema } = locationOf(db);
       const other = await openDb(url, schema === undefined ? {} : { schema });
       opened.push(other);
@@ -112,7 +111,6 @@ describe('Hints at commits of others', () => {
       const world = await start();
       if (world.db.kind === 'sqlite') return;
       const neighbour = await open();
-      await migrate(neighbour);
       const writer = await acquireWriter(neighbour, 'ledger');
       await writer.tx((tx) => commitGeneration(tx, neighbour, opening(), { operator: OPERATOR }));
       await commit(world, 1);

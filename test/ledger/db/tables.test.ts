@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { expect } from 'chai';
 import type TypeScript from 'typescript';
 import { MAKER_HOURS, MARKET_HOURS, TAKER_DAYS } from '../../../ledger/accounts/tables.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { forEachDatabase } from '../../support/db.js';
 
 const ts = createRequire(import.meta.url)('typescript') as typeof TypeScript;
@@ -35,7 +34,6 @@ describe('row types', () => {
   forEachDatabase((_name, open) => {
     it('have the columns that migrations made, of every table', async () => {
       const db = await open();
-      await migrate(db);
       const sql =
         db.kind === 'pg'
           ? `select table_name as "table", column_name as "column", is_nullable = 'YES' as nullable

@@ -22,12 +22,6 @@ async function errorOf(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-async function migrated(open: OpenTestDb): Promise<Db> {
-  const db = await open();
-  await migrate(db);
-  return db;
-}
-
 async function append(writer: Writer, orderSeq: number): Promise<void> {
   await writer.tx((tx) =>
     appendOrderRows(tx, [{ orderSeq, timeMs: 1, maker, signer: null, nonce: null, kind: 'close', effects: [] }]),
@@ -48,7 +42,7 @@ async function withOther<T>(db: Db, work: (other: Db) => Promise<T>): Promise<T>
 describe('writers', () => {
   forEachDatabase((name, open) => {
     it('raises the epoch with every acquisition, per log', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const epochs: number[] = [];
       for (const log of ['order', 'order', 'ledger', 'order'] as const) {
         const writer = await acquireWriter(db, log);
@@ -59,7 +53,7 @@ describe('writers', () => {
     });
 
     it('runs one transaction at a time, in the order they were asked for', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const writer = await acquireWriter(db, 'order');
       const steps: string[] = [];
       const one = (label: string, ms: number): Promise<string> =>
@@ -75,7 +69,7 @@ describe('writers', () => {
     });
 
     it('leaves the database to others between its transactions', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const writer = await acquireWriter(db, 'order');
       const most = 400;
       let [finished, hasRead] = [0, false];
@@ -96,7 +90,7 @@ describe('writers', () => {
     });
 
     it('writes nothing of a transaction that fails, and goes on with the next', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const writer = await acquireWriter(db, 'order');
       const failure = new Error('on purpose');
       const failed = writer.tx(async (tx) => {
@@ -113,7 +107,7 @@ describe('writers', () => {
     });
 
     it('writes nothing once its epoch was overtaken', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const lost: WriterLostError[] = [];
       const writer = await acquireWriter(db, 'order', { onLost: (error) => lost.push(error) });
       await append(writer, 1);
@@ -126,7 +120,7 @@ describe('writers', () => {
     });
 
     it('writes nothing after a change of the tables, and goes only to a version that knows it', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const lost: WriterLostError[] = [];
       const onLost = (error: WriterLostError) => void lost.push(error);
       const [order, ledger] = [
@@ -158,7 +152,7 @@ describe('writers', () => {
     });
 
     it('is refused to the holder after release, without an alarm', async () => {
-      const db = await migrated(open);
+      const db = await open();
       let alarms = 0;
       const writer = await acquireWriter(db, 'order', { onLost: () => (alarms += 1) });
       const last = append(writer, 1);
@@ -170,14 +164,14 @@ describe('writers', () => {
     });
 
     it('is not taken under an aborted signal', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const reason = new Error('stop');
       expect(await errorOf(acquireWriter(db, 'order', { signal: AbortSignal.abort(reason) }))).to.equal(reason);
       expect(await db.knex('writers').select()).to.deep.equal([]);
     });
 
     it('is given back when told to stop while it is taken', async () => {
-      const db = await migrated(open);
+      const db = await open();
       const reason = new Error('stop');
       const stop = new AbortController();
       db.knex.on('query', ({ sql }: { sql: string }) => {
@@ -192,7 +186,7 @@ describe('writers', () => {
 
     it('loses and repeats nothing with four processes at once', async function () {
       this.timeout(90_000);
-      const db = await migrated(open);
+      const db = await open();
       const { url, schema = '-' } = locationOf(db);
       const children = ['1', '2', '3', '4'].map((digit) => startChild(CHILD, [url, schema, digit, '25']));
       try {
@@ -220,7 +214,7 @@ describe('writers', () => {
 /** What only processes that share a PostgreSQL can see. */
 function declareStandby(open: OpenTestDb): void {
   it('waits as a standby until the holder releases', async () => {
-    const db = await migrated(open);
+    const db = await open();
     const first = await acquireWriter(db, 'order');
     await withOther(db, async (other) => {
       let taken = false;
@@ -241,7 +235,7 @@ function declareStandby(open: OpenTestDb): void {
   });
 
   it('stops waiting when told to', async () => {
-    const db = await migrated(open);
+    const db = await open();
     const first = await acquireWriter(db, 'order');
     const stop = new AbortController();
     const waiting = errorOf(acquireWriter(db, 'order', { signal: stop.signal, pollMs: 10 }));
@@ -253,7 +247,7 @@ function declareStandby(open: OpenTestDb): void {
   });
 
   it('is lost with the connection that holds its lock', async () => {
-    const db = await migrated(open);
+    const db = await open();
     const lost = Promise.withResolvers<WriterLostError>();
     const first = await acquireWriter(db, 'order', { onLost: lost.resolve });
     await db.knex.raw(`
@@ -270,7 +264,7 @@ function declareStandby(open: OpenTestDb): void {
 
   it('passes on when the process that holds it is killed', async function () {
     this.timeout(60_000);
-    const db = await migrated(open);
+    const db = await open();
     const { url, schema = '-' } = locationOf(db);
     const holder = startChild(CHILD, [url, schema, '1', 'hold']);
     await holder.line((line) => line === 'acquired', 50_000);
@@ -285,7 +279,7 @@ function declareStandby(open: OpenTestDb): void {
     const where = mode === 'freeze' ? 'in the middle of a transaction' : 'between two';
     it(`passes on within seconds when its holder is frozen ${where}, and the holder writes no more`, async function () {
       this.timeout(90_000);
-      const db = await migrated(open);
+      const db = await open();
       const { url, schema = '-' } = locationOf(db);
       const holder = startChild(CHILD, [url, schema, '1', mode]);
       try {
@@ -311,7 +305,7 @@ function declareStandby(open: OpenTestDb): void {
 
   it('keeps the log while its holder shows that it lives, however long it does nothing else', async function () {
     this.timeout(30_000);
-    const db = await migrated(open);
+    const db = await open();
     const first = await acquireWriter(db, 'order');
     await withOther(db, async (other) => {
       const waiting = errorOf(acquireWriter(other, 'order', { signal: AbortSignal.timeout(2 * SILENT_MS) }));
@@ -346,7 +340,7 @@ function declareStandby(open: OpenTestDb): void {
   }
 
   it('says so when the outcome of a commit is unknown, and can be read back', async () => {
-    const db = await migrated(open);
+    const db = await open();
     const commits = await holdCommits(db);
     const writer = await acquireWriter(db, 'order');
     let pid = 0;
@@ -368,7 +362,7 @@ function declareStandby(open: OpenTestDb): void {
   });
 
   it('reads back no earlier than the database has decided', async () => {
-    const db = await migrated(open);
+    const db = await open();
     const commits = await holdCommits(db);
     const writer = await acquireWriter(db, 'order');
     let cutOff = (): void => undefined;
@@ -396,7 +390,7 @@ function declareStandby(open: OpenTestDb): void {
   });
 
   it('knows that a refused commit wrote nothing', async () => {
-    const db = await migrated(open);
+    const db = await open();
     await db.knex.raw('alter table order_log add constraint one_kind unique (kind) deferrable initially deferred');
     const writer = await acquireWriter(db, 'order');
     await append(writer, 1);

@@ -5,8 +5,13 @@ import type { Address, Hex } from '../../../core/types.js';
 import { draftGeneration } from '../../../keepers/watcher/derive/derive.js';
 import { readClaimContext } from '../../../keepers/watcher/derive/custody.js';
 import type { ChainEvent } from '../../../keepers/chain/logs.js';
-import { migrate } from '../../../ledger/db/db.js';
-import { readClaim, readPendingClaims, readTakerFees, requestsAfter } from '../../../ledger/chain/claims.js';
+import {
+  countPaidRequests,
+  readClaim,
+  readPendingClaims,
+  readTakerFees,
+  requestsAfter,
+} from '../../../ledger/chain/claims.js';
 import { commitGeneration, readBalances } from '../../../ledger/chain/ledger-log.js';
 import {
   appendOperatorRow,
@@ -88,7 +93,6 @@ forEachDatabase((name, open) => {
 
     async function opened(openDb: OpenTestDb): Promise<Ledger> {
       const db = await openDb();
-      await migrate(db);
       const commit = (write: GenerationWrite) =>
         db.knex.transaction((tx) => commitGeneration(tx, db, write, { operator: OPERATOR }));
       await commit(generationOf(1, { listed: MARKETS, ...deposit(1, 0, alice, WETH.address, 100n) }));
@@ -279,6 +283,34 @@ forEachDatabase((name, open) => {
       expect(funded.map(({ maker, balanceUnits }) => [maker, balanceUnits])).to.deep.equal([[alice, 100n]]);
       const unfunded = await readPendingClaims(db.knex, { funded: false, limit: 5 });
       expect(unfunded.map(({ maker }) => maker)).to.deep.equal(strangers.slice(0, 5));
+      const paidFor = await readPendingClaims(db.knex, { funded: false, limit: 5, only: 'paid' });
+      expect(
+        paidFor.map(({ maker }) => maker),
+        'one transaction for all',
+      ).to.deep.equal(strangers.slice(0, 1));
+      const ofNothing = await readPendingClaims(db.knex, { funded: true, limit: 5, only: 'nothing' });
+      expect(ofNothing.map(({ maker }) => maker)).to.deep.equal([alice]);
+      await scan(requested(alice, 1n), requested(alice, 1n), requested(strangers[0]!, 1n));
+      const waiting = await readPendingClaims(db.knex, { funded: true, limit: 5 });
+      const all = [...waiting, ...(await readPendingClaims(db.knex, { funded: false, limit: 40 }))];
+      expect(all).to.have.length(31);
+      expect(await countPaidRequests(db.knex, all)).to.deep.equal(
+        new Map([
+          [claimKey({ maker: alice, token: WETH.address }), 2],
+          [claimKey({ maker: strangers[0]!, token: WETH.address }), 1],
+        ]),
+      );
+      // The newest requests are looked at: what a maker adds in one transaction can only hide requests of its own.
+      await scan(...Array.from({ length: 40 }, () => requested(alice, 1n)));
+      expect((await countPaidRequests(db.knex, all)).get(claimKey({ maker: alice, token: WETH.address }))).to.equal(1);
+      await scan(requested(strangers[1]!, 1n), ...Array.from({ length: 40 }, () => requested(alice, 1n)));
+      expect((await countPaidRequests(db.knex, all)).has(claimKey({ maker: alice, token: WETH.address }))).to.equal(
+        false,
+      );
+      await scan(requested(alice, 1n));
+      expect((await countPaidRequests(db.knex, all)).get(claimKey({ maker: alice, token: WETH.address }))).to.equal(1);
+      const standing = await readPendingClaims(db.knex, { funded: false, limit: 5, only: 'standing' });
+      expect(standing).to.deep.equal([]);
       await prepare(settlement(1));
       const unsettled = async () =>
         (await readPendingClaims(db.knex, { funded: true, limit: 5, unsettledSinceMs: 1_000 })).length;

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { Address } from '../../../core/types.js';
-import { migrate } from '../../../ledger/db/db.js';
 import { insertSettledOrders, readSettledOrder } from '../../../ledger/chain/settled-orders.js';
 import {
   acceptOrder,
@@ -90,7 +89,6 @@ forEachDatabase((name, open) => {
 
     beforeEach(async () => {
       db = await open();
-      await migrate(db);
     });
 
     it('returns quotes as they were stored, and numbers the nonces of each owner from 0', async () => {

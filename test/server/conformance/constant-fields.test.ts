@@ -5,12 +5,17 @@ import { addGeneration, addressOf, clientOf, deposit, fillOf, post } from '../..
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../../support/markets.js';
 import { connectWs, type Frame, type WsClient } from '../../support/ws.js';
+import { PLATFORM_FRAMES, SWAP_FRAMES } from '../../support/api/constant-answers.js';
+import { PUSHED } from '../../../server/stream/document.js';
+import { SUBSCRIPTION_TYPES } from '../../../server/stream/schemas.js';
 import { CONSTANT_FIELDS } from '../../support/api/constant-fields.js';
 import { constantsOf, note, type Seen } from '../../support/api/seen-fields.js';
 
 const ETHER = 10n ** 18n;
 const CLOID = `0x${'f1'.repeat(16)}`;
 const OTHER_CLOID = `0x${'f2'.repeat(16)}`;
+/** Frames that nothing sends so far. */
+const SILENT = ['notification'];
 const NOBODY = `0x${'0'.repeat(40)}`;
 
 forEachGateway('fields that never change', (suite) => {
@@ -40,6 +45,12 @@ forEachGateway('fields that never change', (suite) => {
 
   async function listen(): Promise<void> {
     client = await connectWs(suite.running.url);
+    const subscribe = client.subscribe.bind(client);
+    const asked = new Set<string>();
+    client.subscribe = (subscription) => {
+      asked.add((subscription as { type: string }).type);
+      return subscribe(subscription);
+    };
     for (const coin of ['@0', '@1'])
       for (const type of ['l2Book', 'bbo', 'trades', 'activeAssetCtx', 'candle'])
         await client.subscribe({ type, coin, ...(type === 'candle' ? { interval: coin === '@0' ? '1m' : '1d' } : {}) });
@@ -51,6 +62,9 @@ forEachGateway('fields that never change', (suite) => {
     for (const type of ['userNonFundingLedgerUpdates', 'userFundings'])
       for (const user of users.slice(0, 2)) await client.subscribe({ type, user });
     await client.subscribe({ type: 'notification', user: addressOf(1) });
+    expect([...asked, ...PLATFORM_FRAMES, ...SWAP_FRAMES].sort(), 'every type that may be subscribed to').to.deep.equal(
+      SUBSCRIPTION_TYPES.toSorted(),
+    );
   }
 
   async function generation(change: Parameters<typeof addGeneration>[1]): Promise<void> {
@@ -93,7 +107,8 @@ forEachGateway('fields that never change', (suite) => {
 
   it('are those that are listed, each with its reason', async function () {
     this.timeout(120_000);
-    const running = await suite.start();
+    // The clock jumps ahead below, and a listener that says nothing must not look idle for it.
+    const running = await suite.start({}, { idleMs: 3_600_000 });
     await ask();
     await listen();
     const nowMs = Date.now();
@@ -144,14 +159,25 @@ forEachGateway('fields that never change', (suite) => {
     await ask();
     const listed = Object.values(CONSTANT_FIELDS).flat().sort();
     /** With the frames that have arrived by now; some are pushed a second after what they tell. */
+    let noted = 0;
     const constants = (): Record<string, string> => {
-      const all: Seen = new Map([...seen].map(([path, values]) => [path, new Set(values)]));
-      for (const { channel, data } of client.frames)
-        if (channel !== 'subscriptionResponse') note(all, `/ws ${channel}`, data);
-      return constantsOf(all);
+      for (; noted < client.frames.length; noted += 1) {
+        const { channel, data } = client.frames[noted]!;
+        if (channel !== 'subscriptionResponse') note(seen, `/ws ${channel}`, data);
+      }
+      return constantsOf(seen);
     };
     await until(() => Object.keys(constants()).sort().join() === listed.join()).catch(() => undefined);
     await client.close();
+    const channels = new Set([
+      ...client.frames.map(({ channel }) => channel),
+      ...PLATFORM_FRAMES,
+      ...SWAP_FRAMES,
+      ...SILENT,
+    ]);
+    expect([...channels].sort(), 'every frame that is pushed').to.deep.equal(
+      [...PUSHED, 'subscriptionResponse'].sort(),
+    );
     expect(Object.keys(constants()).sort(), JSON.stringify(constants(), null, 1)).to.deep.equal(listed);
   });
 });

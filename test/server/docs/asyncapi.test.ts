@@ -65,7 +65,7 @@ describe('The AsyncAPI document', () => {
       expect(served.info.version).to.equal('7');
       const host = new URL(server.url).host;
       expect(served.servers).to.deep.equal({ server: { host, protocol: 'ws' } });
-      expect(await (await fetch(`${server.url}/docs`)).text()).to.include('href="/asyncapi.json"');
+      expect(await (await fetch(`${server.url}/docs/reference`)).text()).to.include('href="/asyncapi.json"');
     } finally {
       await server.close();
     }
@@ -91,6 +91,7 @@ describe('The AsyncAPI document', () => {
         'notification',
         'openOrders',
         'spotState',
+        'swapOrders',
         'webData2',
         'fills',
         'curves',

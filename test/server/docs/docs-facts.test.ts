@@ -271,6 +271,8 @@ describe('the guides', () => {
       'SANDBOX_DIR',
       // Codes of `curvebook doctor`.
       ...Object.keys(REMEDIES),
+      // Of answers of endpoints.
+      ...captures(read('keepers/chain/rpc.ts'), /readonly code = '(\w+)'/g),
       // Codes of the database.
       ...captures(read('ledger/errors.ts'), /^ {2}\| '(\w+)'/gm),
     ]);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -17,6 +17,14 @@ describe('what engineers read', () => {
     const fromRoot = paths.filter((path) => existsSync(join(root, path.split('/')[0]!)));
     expect(fromRoot.length).to.be.greaterThan(100);
     expect(fromRoot.filter((path) => !existsSync(join(root, path)))).to.deep.equal([]);
+  });
+
+  it('has folders that one can look over: at most 25 files at the top of any', () => {
+    const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
+    const folders = Map.groupBy(files, (path) => dirname(path));
+    expect(folders.size).to.be.greaterThan(100);
+    const full = [...folders].filter(([, own]) => own.length > 25).map(([folder, own]) => `${folder}: ${own.length}`);
+    expect(full).to.deep.equal([]);
   });
 
   it('maps every table to one log', () => {

@@ -126,7 +126,7 @@ describe('The OpenAPI document', () => {
 
   it('has a page for people that names every endpoint and loads nothing', async () => {
     const url = await start();
-    const response = await fetch(`${url}/docs`);
+    const response = await fetch(`${url}/docs/reference`);
     const page = await response.text();
     expect(response.headers.get('content-type')).to.match(/^text\/html/);
     for (const { path } of ENDPOINTS) expect(page).to.contain(path);

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { migrate } from '../../../ledger/db/db.js';
 import type { Address } from '../../../core/types.js';
 import { candlesSchema } from '../../../server/read/candles.js';
 import { fillsSchema } from '../../../server/read/fills.js';
@@ -23,7 +22,6 @@ describe('history', () => {
 
     beforeEach(async () => {
       const db = await open();
-      await migrate(db);
       server = await startReadServer(db, MARKETS, { nowMs: () => NOW_MS });
       await server.commit(opening());
       for (let i = 0; i < GENERATIONS; i += 1) {

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { createAccountFeed, type AccountFeed } from '../../../server/stream/account-feed.js';
 import type { UpdateListener } from '../../../server/stream/send-queue.js';
 import type { Address, Market } from '../../../core/types.js';
-import { migrate } from '../../../ledger/db/db.js';
 import type { Db } from '../../../ledger/types.js';
 import { forEachDatabase } from '../../support/db.js';
 import { WETH_DAI, WETH_USDC } from '../../support/markets.js';
@@ -23,7 +22,6 @@ describe('Account feed', () => {
 
     beforeEach(async () => {
       const db: Db = await open();
-      await migrate(db);
       markets = [WETH_USDC];
       nowMs = 0;
       turn = 0;

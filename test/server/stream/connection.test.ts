@@ -47,7 +47,11 @@ describe('a connection', () => {
       const queue = { reply: (frame: Buffer) => void replies.push(frame.toString()) } as unknown as SendQueue;
       const deps = {
         gateway: { markets: () => [WETH_USDC], parse: (text: string): unknown => JSON.parse(text) },
-        accounts: { subscribe: (key: string) => void listening.push(key), unsubscribe: () => undefined },
+        accounts: {
+          subscribe: (key: string) => void listening.push(key),
+          unsubscribe: () => undefined,
+          serves: (type: string) => type !== 'swapOrders',
+        },
         updates: { subscribe: () => undefined, unsubscribe: () => undefined },
         ...{ sessions: createSessions(), info: {}, accountQuota, limits: { maxSubscriptions: 32, maxPendingPosts: 1 } },
       } as unknown as ConnectionDeps;
@@ -63,6 +67,9 @@ describe('a connection', () => {
     one.say('subscribe', 'spotState', 1);
     one.say('subscribe', 'openOrders', 1);
     other.say('subscribe', 'spotState', 1);
+    expect(listening).to.have.length(3);
+    // Where the swap API is not served, which takes nothing of the quota.
+    expect(connect('198.51.100.2').say('subscribe', 'swapOrders', 1)).to.include('Invalid subscription');
     expect(listening).to.have.length(3);
     expect(other.say('subscribe', 'openOrders', 2)).to.match(/"error","data":"Invalid subscription \{/);
     expect(other.say('subscribe', 'orderUpdates', 2)).to.include('subscriptionResponse');

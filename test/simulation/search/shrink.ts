@@ -2,10 +2,11 @@
 import { simulate, type RunOptions, type RunResult } from '../run.js';
 
 /** What a violation is, whatever numbers are in it. */
-const kindOf = (violation: string): string =>
+export const kindOf = (violation: string): string =>
   violation
     .replace(/0x[0-9a-f]+/g, '#')
     .replace(/\d+/g, '#')
+    .trim()
     .slice(0, 60);
 
 /** Runs at most. */

@@ -202,3 +202,12 @@ contract ShareVenue is ERC20("Shares", "LP") {
         _approve(msg.sender, spender, allowance(msg.sender, spender) + amount);
     }
 }
+
+/// @notice Takes all the gas that it gets for whatever it is called with.
+contract BurningToken {
+    fallback() external {
+        assembly ("memory-safe") {
+            invalid()
+        }
+    }
+}

@@ -129,6 +129,7 @@ abstract contract Orders is Platform {
             _step(
                 route,
                 address(exchange),
+                tokenIn,
                 allowed,
                 abi.encodeCall(IExchange.trade, (tokenIn, amountIn, tokenOut, amountOut))
             );
@@ -137,14 +138,22 @@ abstract contract Orders is Platform {
     function _step(
         IOrderSettler.Route memory route,
         address target,
+        address token,
         uint256 allowed,
         bytes memory data
+    ) internal pure returns (IOrderSettler.Route memory) {
+        return _stepAt(route, IOrderSettler.Call(target, token, allowed, 0, data));
+    }
+
+    function _stepAt(
+        IOrderSettler.Route memory route,
+        IOrderSettler.Call memory step
     ) internal pure returns (IOrderSettler.Route memory) {
         IOrderSettler.Call[] memory calls = new IOrderSettler.Call[](route.calls.length + 1);
         for (uint256 i = 0; i < route.calls.length; ++i) {
             calls[i] = route.calls[i];
         }
-        calls[route.calls.length] = IOrderSettler.Call(target, allowed, data);
+        calls[route.calls.length] = step;
         route.calls = calls;
         return route;
     }

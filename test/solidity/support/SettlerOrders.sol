@@ -14,7 +14,7 @@ abstract contract SettlerOrders is Orders {
     }
 
     function _expectForbidden(address target) internal {
-        IOrderSettler.Route memory route = _step(_route(1e18, 0), target, 0, "");
+        IOrderSettler.Route memory route = _step(_route(1e18, 0), target, address(base), 0, "");
         IOrderSettler.Order memory order = _signed(false, 1e18, 0);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.ForbiddenTarget.selector, target));
@@ -25,6 +25,7 @@ abstract contract SettlerOrders is Orders {
         IOrderSettler.Route memory route = _step(
             _route(1e18, 0),
             address(exchange),
+            address(base),
             0,
             abi.encodeCall(IExchange.callBack, (address(settler), data))
         );

@@ -28,6 +28,7 @@ interface Vm {
     function expectEmit(address emitter) external;
     function mockCall(address callee, bytes calldata data, bytes calldata answer) external;
     function clearMockedCalls() external;
+    function cool(address account) external;
     function etch(address account, bytes calldata code) external;
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;

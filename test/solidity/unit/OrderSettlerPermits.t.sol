@@ -7,6 +7,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
+import {BurningToken} from "../support/HostileTokens.sol";
 import {IDaiPermitToken} from "../support/Interfaces.sol";
 import {SettlerOrders} from "../support/SettlerOrders.sol";
 
@@ -21,6 +22,9 @@ contract OrderSettlerPermitsTest is SettlerOrders {
     /// @dev Of permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32), and with a signature in bytes.
     bytes4 private constant DAI_PERMIT_SELECTOR = 0x8fcbaf0c;
     bytes4 private constant BYTES_PERMIT_SELECTOR = 0x9fd5a6cf;
+
+    /// @dev The most gas that a permit gets.
+    uint256 private constant PERMIT_GAS = 200_000;
 
     IDaiPermitToken private _dai;
 
@@ -113,6 +117,72 @@ contract OrderSettlerPermitsTest is SettlerOrders {
         );
         _fillBy(address(_dai), permit, fill);
         assertEq(_dai.balanceOf(signer), 4e18, "paid");
+    }
+
+    /// @dev A token, or an account that it asks for its signature, may burn all the gas that it gets. The fill needs none of that part.
+    function test_APermitThatBurnsItsGasTakesNoMore() external {
+        _approvePermit2(signer, address(base));
+        bytes memory permit = _permit(base, 1e18);
+        uint256 alone = _gasOfFill(address(exchange), permit, 3_000_000);
+        uint256 burning = _gasOfFill(address(new BurningToken()), permit, 3_000_000);
+        assertLe(alone + PERMIT_GAS - 30_000, burning, "burnt");
+        assertLe(burning, alone + PERMIT_GAS, "and no more");
+        // With what the fill takes besides, all is well: without a cap 63 of 64 parts would be gone.
+        _gasOfFill(address(new BurningToken()), permit, burning + 20_000);
+    }
+
+    /// @dev Whatever gas a transaction has: where the order is filled, by an allowance that is there anyway, its permit is done, too.
+    function test_NoGasLimitStarvesAPermit() external {
+        _approvePermit2(signer, address(base));
+        bytes memory permit = _permit(base, 1e18);
+        bytes memory fill = abi.encodeCall(IOrderSettler.fillOnCurve, (0, _signed(false, 1e18, 1)));
+        bytes memory data = abi.encodeCall(IOrderSettler.fillWithPermit, (address(base), permit, fill));
+        uint256 filled;
+        for (uint256 gas = 20_000; gas <= 600_000; gas += 2500) {
+            uint256 state = vm.snapshotState();
+            vm.prank(EXECUTOR);
+            (bool done, ) = address(settler).call{gas: gas}(data);
+            if (done) {
+                assertEq(IERC20Permit(address(base)).nonces(signer), 1, "starved");
+                ++filled;
+            }
+            assertTrue(vm.revertToState(state), "reverted to");
+        }
+        assertLe(1, filled, "some");
+        assertLe(filled, 230, "not all");
+    }
+
+    /// @dev With nothing touched before: 77k by EIP-2612, 80k by DAI's, and 82k by one in bytes of an account whose code checks it.
+    function test_HonestPermitsTakeLessThanHalfOfTheirGas() external {
+        bytes32 structHash = keccak256(abi.encode(DAI_PERMIT_TYPEHASH, signer, address(permit2), 0, START, true));
+        (uint8 v, bytes32 r, bytes32 s) = _signedBy(_dai.DOMAIN_SEPARATOR(), structHash);
+        bytes memory dai = abi.encodeWithSelector(
+            DAI_PERMIT_SELECTOR,
+            signer,
+            address(permit2),
+            0,
+            START,
+            true,
+            v,
+            r,
+            s
+        );
+        address account = deploy("SmartAccount.sol:SmartAccount", abi.encode(signer));
+        structHash = keccak256(abi.encode(PERMIT_TYPEHASH, account, address(permit2), 1e18, 0, START));
+        (v, r, s) = _signedBy(_dai.DOMAIN_SEPARATOR(), structHash);
+        bytes memory signature = abi.encodePacked(bytes1(0x01), r, s, v);
+        bytes memory byCode = abi.encodeWithSelector(
+            BYTES_PERMIT_SELECTOR,
+            account,
+            address(permit2),
+            1e18,
+            START,
+            signature
+        );
+        _expectCheap(address(base), _permit(base, 1e18));
+        _expectCheap(address(_dai), dai);
+        _expectCheap(address(_dai), byCode);
+        assertEq(_dai.allowance(account, address(permit2)), 1e18, "by its code");
     }
 
     /// @dev Whoever saw the permit on its way may submit it first, which must not stop the order.
@@ -243,6 +313,23 @@ contract OrderSettlerPermitsTest is SettlerOrders {
     function _fillBy(address token, bytes memory permit, bytes memory fill) private returns (uint256, uint256) {
         vm.prank(EXECUTOR);
         return settler.fillWithPermit(token, permit, fill);
+    }
+
+    function _gasOfFill(address token, bytes memory permit, uint256 gas) private returns (uint256 taken) {
+        bytes memory fill = abi.encodeCall(IOrderSettler.fillOnCurve, (0, _signed(false, 1e18, 1)));
+        vm.prank(EXECUTOR);
+        taken = gasleft();
+        settler.fillWithPermit{gas: gas}(token, permit, fill);
+        taken -= gasleft();
+    }
+
+    function _expectCheap(address token, bytes memory permit) private {
+        vm.cool(token);
+        uint256 taken = gasleft();
+        (bool done, ) = token.call{gas: PERMIT_GAS}(permit);
+        taken -= gasleft();
+        assertTrue(done, "taken");
+        assertLe(taken, PERMIT_GAS / 2, "less than half");
     }
 
     function _daiFill(uint256 amount) private returns (bytes memory) {

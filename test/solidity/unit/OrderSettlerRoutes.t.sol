@@ -256,7 +256,7 @@ contract OrderSettlerRoutesTest is SettlerOrders {
         settler.setTarget(address(venue), true);
         bytes memory sell = abi.encodeCall(ShareVenue.trade, (address(base), 1e18, address(quote), 2995e6));
         IOrderSettler.Order memory order = _signed(false, 1e18, 2990e6);
-        (, uint256 amountOut) = _fillRoute(order, _step(_route(1e18, 0), address(venue), 1e18, sell));
+        (, uint256 amountOut) = _fillRoute(order, _step(_route(1e18, 0), address(venue), address(base), 1e18, sell));
         assertEq(amountOut, 2995e6, "out");
         assertEq(base.allowance(address(settler), address(venue)), 0, "no allowance is left");
 
@@ -267,7 +267,7 @@ contract OrderSettlerRoutesTest is SettlerOrders {
         ];
         order = _signed(false, 1e18, 0);
         for (uint256 i = 0; i < leave.length; ++i) {
-            IOrderSettler.Route memory route = _step(_route(1e18, 0), address(venue), 0, leave[i]);
+            IOrderSettler.Route memory route = _step(_route(1e18, 0), address(venue), address(base), 0, leave[i]);
             vm.prank(EXECUTOR);
             vm.expectRevert(abi.encodeWithSelector(IOrderSettler.ForbiddenTarget.selector, address(venue)));
             settler.fillRoute(order, route);
@@ -278,7 +278,7 @@ contract OrderSettlerRoutesTest is SettlerOrders {
     function test_RevertWhen_ATargetFails() external {
         IOrderSettler.Route memory route = _route(1e18, 0);
         bytes memory revoke = abi.encodeCall(IExchange.callBack, (address(settler), hex"deadbeef"));
-        route = _step(route, address(exchange), 0, revoke);
+        route = _step(route, address(exchange), address(base), 0, revoke);
         IOrderSettler.Order memory order = _signed(false, 1e18, 0);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.CallFailed.selector, address(exchange), bytes("")));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 
-/** Methods of one client by what came of their calls. */
+/** Methods of one client by the results of their calls. */
 interface ClientCalls {
   /** Worked at least once. */
   readonly works: Set<string>;
@@ -21,7 +21,7 @@ function refusalIn(answer: unknown): string | null {
   return status === 'err' ? String(response) : null;
 }
 
-/** What says nothing of this venue. */
+/** Methods that do not depend on this venue. */
 const OWN: ReadonlySet<string> = new Set(['close', 'sleep']);
 
 /** A client whose asynchronous methods are noted when they are called from outside; those that it calls by itself are not. */
@@ -72,7 +72,10 @@ function tablesOf(heading: string): string[][] {
     .map(cellsOf);
 }
 
-/** The guide says of a client's methods what came of them: each that worked, and each that is refused, by what its answer holds. */
+/**
+ * Checks that the guide's table of a client's methods matches their results: each that worked, and each that is refused, with a part of its
+ * answer.
+ */
 export function expectDocumented(client: string, { works, refusals }: ClientCalls): void {
   const [head, ...rows] = tablesOf('### What works');
   const column = head!.indexOf(client);

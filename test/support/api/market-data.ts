@@ -1,7 +1,4 @@
-/**
- * What candles, positions and profits must be, by the slowest means: everything is counted from the list of fills each time, with no code of
- * the ledger's.
- */
+/** Expected candles, positions and profits, computed slowly from the list of fills each time, without any of the ledger's code. */
 import type { Address, Market, Side } from '../../../core/types.js';
 
 /** A leg as a decomposition says it, with the orders that it was split over. */
@@ -82,6 +79,11 @@ export function slowOpen(interval: string, timeMs: number): number {
   // getUTCDay counts from Sunday, weeks from Monday.
   return midnight - ((date.getUTCDay() + 6) % 7) * 86_400_000;
 }
+
+/** When the interval after the one that begins at a time begins. */
+export const slowNext = (interval: string, openMs: number): number =>
+  // No month has 32 days, and no two have fewer than 59.
+  slowOpen(interval, openMs + (interval === '1M' ? 32 * 1_440 : (MINUTES[interval] ?? 7 * 1_440)) * 60_000);
 
 /** Every candle of the trades as text, by interval and time. */
 export function slowCandles(trades: readonly SlowTrade[]): Map<string, string> {

@@ -52,7 +52,7 @@ export function openReader(env: Record<string, string>): Reader {
   const base: Record<string, string> = {
     ...Object.fromEntries(['HOME', 'TMPDIR', 'LANG', 'USER'].flatMap((name) => given(name))),
     PATH: path,
-    // What is missing must fail, never be fetched.
+    // A missing package must fail the test, not be downloaded.
     npm_config_offline: 'true',
     npm_config_loglevel: 'error',
     ...env,

@@ -1,8 +1,8 @@
 /**
- * A process that appends rows to the order log, one transaction each, and gives the log up every few rows.
- * Arguments: database URL, schema or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits, "freeze" acquires and stops itself in the
- * middle of a transaction, "frozen" right after it; both say what comes of their writes once they go on. It says
- * "ready" and begins when the row `go` is in the table `meta`, so that several of them begin together.
+ * A process that appends rows to the order log, one transaction each, and gives the log up every few rows. Arguments: database URL, schema
+ * or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits, "freeze" acquires and stops itself in the
+ * middle of a transaction, "frozen" right after it; both print the result of their writes once they continue. It says "ready" and begins
+ * when the row `go` is in the table `meta`, so that several of them begin together.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Address } from '../../../core/types.js';

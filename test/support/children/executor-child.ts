@@ -15,13 +15,13 @@ import { readMarkets } from '../../../ledger/chain/markets.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { createMarketData } from '../../../liquidity/market-data.js';
 
-/** What the process is told. */
+/** Task of the process. */
 export interface ExecutorTask {
   database: { url: string; schema?: string };
   rpcUrl: string;
   chainId: number;
   privateKey: Hex;
-  contracts: { settler: Address; curveBook: Address; custodian: Address; wrappedNative: Address };
+  contracts: { settler: Address; curveBook: Address; custodian: Address; entrypoint: Address; wrappedNative: Address };
 }
 
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();

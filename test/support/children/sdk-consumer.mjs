@@ -1,4 +1,4 @@
-/** What somebody does with the packages in a project that has nothing else: run by a test there, with `ethers` or `viem` beside. */
+/** Uses the packages in a project without any other files; a test runs it there, with `ethers` or `viem` installed. */
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { createReadClient } from '@curvebook/sdk';

@@ -11,6 +11,8 @@ const executablePath = BROWSERS.find((path) => path !== '' && existsSync(path));
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** Pictures of every page, for people to look at. */
 const PICTURES = fileURLToPath(new URL('../../../cache/console/', import.meta.url));
+/** Of a longer page the beginning is kept. */
+const PICTURE_MAX_PX = 3_000;
 /** A bound, not an expectation: machines that run tests are busy. */
 const SOON_MS = 60_000;
 
@@ -24,6 +26,8 @@ export function hasBrowser(): boolean {
 export interface ConsoleInBrowser {
   url: string;
   sandbox: Running;
+  /** Runs a command of the operator on this sandbox; resolves with what it printed. */
+  curvebook(...words: string[]): Promise<string>;
   page: Page;
   /** Errors of the page, and whatever was asked of another machine, since the last call. */
   problems(): string[];
@@ -62,13 +66,18 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
     return {
       ...{ url, sandbox, page },
       problems: () => problems.splice(0),
+      async curvebook(...words) {
+        const home = `${reader.folder}/.curvebook`;
+        const where = `--manifest ${home}/sandbox.json --database sqlite:${home}/curvebook.sqlite`;
+        return (await reader.run(`node scripts/curvebook.mjs ${words.join(' ')} ${where}`)).output;
+      },
       async faults() {
         const wide = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
         // Put in by the browser's own door, which the policy of the page does not bar.
         await page.evaluate(readFileSync(AXE, 'utf8'));
         const { violations } = await page.evaluate<{
           violations: { id: string; impact: string; nodes: { html: string }[] }[];
-        }>('axe.run()');
+        }>("axe.run({ resultTypes: ['violations'] })");
         const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
         return [
           ...(wide === 0 ? [] : [`wider than the window by ${String(wide)} pixels`]),
@@ -76,7 +85,10 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
         ];
       },
       async picture(name) {
-        await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+        const height = await page.evaluate<number>('document.documentElement.scrollHeight');
+        const { width = 0 } = page.viewportSize() ?? {};
+        const clip = { x: 0, y: 0, width, height: Math.min(height, PICTURE_MAX_PX) };
+        await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true, clip });
       },
       async close() {
         await opened.close();

@@ -1,4 +1,6 @@
-/** A wallet in the page that announces itself (EIP-6963), and does as it is told: it obeys, refuses, changes its chain or its account. */
+/**
+ * A wallet in the page that announces itself (EIP-6963), and behaves as configured: it accepts, refuses, changes its chain or its account.
+ */
 interface StandInOptions {
   /** Accounts that the node itself signs for. */
   addresses: string[];

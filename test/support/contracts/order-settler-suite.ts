@@ -139,7 +139,7 @@ export function orderSettlerSuite() {
     feeAmount: 0n,
     ownAmount: 0n,
     ownExactOut: false,
-    calls: [] as { target: string; amountIn: bigint; data: string }[],
+    calls: [] as { target: string; token: string; amountIn: bigint; amountAt: bigint; data: string }[],
     ...changes,
   });
 
@@ -152,7 +152,9 @@ export function orderSettlerSuite() {
     allowed = amountIn,
   ) => ({
     target: await world.exchange.getAddress(),
+    token: await tokenIn.getAddress(),
     amountIn: allowed,
+    amountAt: 0n,
     data: world.exchange.interface.encodeFunctionData('trade', [
       await tokenIn.getAddress(),
       amountIn,

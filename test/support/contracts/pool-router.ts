@@ -18,7 +18,7 @@ export async function sellToPool(
   overrides: { gasLimit: bigint },
 ): Promise<TransactionResponse> {
   const at = chain.manifest.contracts['uniswapV3Router']!;
-  const kind = routerKindOf((await chain.provider.getCode(at)) as Hex)!;
+  const kind = routerKindOf((await chain.provider.getCode(at)) as Hex, ['SwapRouter', 'SwapRouter02'])!;
   const { address } = chain.wallet(role);
   const deadline = kind === 'SwapRouter' ? [MaxUint256] : [];
   const call = [tokenIn, tokenOut, 500, address, ...deadline, amountIn, 0, 0];

@@ -1,5 +1,5 @@
 /** What the contracts do with a call, in the chain double. */
-import { Interface } from 'ethers';
+import { Interface, type TransactionDescription } from 'ethers';
 import { toSafeInt } from '../../../core/amounts.js';
 import { decodePost, type PostRecord, type WordChanges } from '../../../core/curve/post.js';
 import { consumedUnits, trade, type TradeMode } from '../../../core/curve/walk.js';
@@ -206,8 +206,24 @@ export function event(abi: Interface, address: Address, name: string, values: un
   return { address, topics: topics as Hex[], data: data as Hex };
 }
 
+/** Calls that were decoded, by what decoded them: a transaction is tried, sent and mined, and views are asked again and again. */
+const decoded = new WeakMap<Interface, Map<string, TransactionDescription | null>>();
+const MAX_DECODED = 2_000;
+
+/** Null when the contract has no such function. */
+export function parsed(abi: Interface, data: string): TransactionDescription | null {
+  let known = decoded.get(abi);
+  if (known === undefined) decoded.set(abi, (known = new Map()));
+  let call = known.get(data);
+  if (call === undefined) {
+    if (known.size >= MAX_DECODED) known.clear();
+    known.set(data, (call = abi.parseTransaction({ data })));
+  }
+  return call;
+}
+
 export function parse(abi: Interface, data: Hex): { name: string; args: unknown[] } {
-  const call = abi.parseTransaction({ data });
+  const call = parsed(abi, data);
   require(call !== null, 'no such function');
   return { name: call.name, args: [...call.args] as unknown[] };
 }
@@ -299,7 +315,7 @@ export function viewAnswer(world: DoubleWorld, state: DoubleState, to: string, d
 }
 
 function bookAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex | undefined {
-  const call = CURVE_BOOK.parseTransaction({ data });
+  const call = parsed(CURVE_BOOK, data);
   if (call?.name === 'isPoster') {
     return CURVE_BOOK.encodeFunctionResult('isPoster', [lower(call.args[0]) === world.poster]) as Hex;
   }
@@ -318,7 +334,7 @@ function bookAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex |
 }
 
 function custodianAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex | undefined {
-  const call = CUSTODIAN.parseTransaction({ data });
+  const call = parsed(CUSTODIAN, data);
   if (call?.name === 'availableLiquidity') {
     const units = available({ state, world }, lower(call.args[0]));
     return CUSTODIAN.encodeFunctionResult('availableLiquidity', [units]) as Hex;

@@ -7,7 +7,7 @@ import type { Address, Hex } from '../../../core/types.js';
 import { recoverAddress } from '../../../core/wire/recover.js';
 import { digestOf } from '../../../server/swap/signature.js';
 import { OrderSettler__factory } from '../../../typechain-types/index.js';
-import { event, lower, parse, require, swapOnCurve, type DoubleOrders } from './chain-double-contracts.js';
+import { event, lower, parse, parsed, require, swapOnCurve, type DoubleOrders } from './chain-double-contracts.js';
 
 const SETTLER = new Interface(OrderSettler__factory.abi);
 const PERMIT2 = new Interface([
@@ -96,7 +96,7 @@ export function createOrders(at: {
       return SETTLER.encodeFunctionResult(name, [total, outUnits]) as Hex;
     },
     permit2Answer(state, data) {
-      const call = PERMIT2.parseTransaction({ data });
+      const call = parsed(PERMIT2, data);
       if (call?.name !== 'nonceBitmap') return undefined;
       const [owner, word] = [lower(call.args[0]), call.args[1] as bigint];
       let bits = 0n;

@@ -11,6 +11,7 @@ import {
   cloneState,
   execute,
   newState,
+  parsed,
   refusalOf,
   viewAnswer,
   type DoubleLog,
@@ -35,6 +36,14 @@ interface Block {
   /** What nodes answer of it: header, receipts and their logs. */
   sealed: SealedBlock;
   state: DoubleState;
+  /** What calls at its end came to, which is the same each time. */
+  calls: Map<string, Hex | RpcResponseError>;
+}
+
+interface ContractCall {
+  from?: Address;
+  to: Address;
+  data: Hex;
 }
 
 interface LogFilter {
@@ -91,7 +100,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
       gasUsed: GAS_USED,
       salt: forks,
     });
-    blocks.push({ number, hash: sealed.header.hash, timestampSec, sealed, state });
+    blocks.push({ number, hash: sealed.header.hash, timestampSec, sealed, state, calls: new Map() });
   }
 
   /** Everything that can be mined: per sender from its nonce on, without gaps. */
@@ -141,8 +150,23 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     return null;
   }
 
-  function callContract(call: { from?: Address; to: Address; data: Hex }, block: Block): Hex {
-    const { from, to, data } = call;
+  function callContract(call: ContractCall, block: Block): Hex {
+    const key = `${call.from ?? ''} ${call.to} ${call.data}`;
+    let answer = block.calls.get(key);
+    if (answer === undefined) {
+      try {
+        answer = carryOut(call, block);
+      } catch (error) {
+        if (!(error instanceof RpcResponseError)) throw error;
+        answer = error;
+      }
+      block.calls.set(key, answer);
+    }
+    if (typeof answer !== 'string') throw answer;
+    return answer;
+  }
+
+  function carryOut({ from, to, data }: ContractCall, block: Block): Hex {
     if (to === IDENTITY) return data;
     if (world.orders?.permit2 === to) return world.orders.permit2Answer(block.state, data) ?? '0x';
     const token = world.tokens.find(({ address }) => address === to);
@@ -182,9 +206,9 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
         return tx === undefined ? null : { from: tx.from, to: tx.to, input: tx.data };
       }
       case 'eth_call':
-        return callContract(params[0] as Parameters<typeof callContract>[0], blockAt(params[1] as string | undefined)!);
+        return callContract(params[0] as ContractCall, blockAt(params[1] as string | undefined)!);
       case 'eth_estimateGas':
-        callContract(params[0] as Parameters<typeof callContract>[0], head());
+        callContract(params[0] as ContractCall, head());
         return toQuantity(GAS_USED);
       case 'eth_getCode':
         return '0x';
@@ -249,7 +273,7 @@ function tokenAnswer(
   data: string,
   from: string | undefined,
 ): Hex | undefined {
-  const call = ERC20.parseTransaction({ data });
+  const call = parsed(ERC20, data);
   if (call === null) return undefined;
   const balance = (holder: string): bigint => state.balances.get(`${token.address}:${holder.toLowerCase()}`) ?? 0n;
   const results = {

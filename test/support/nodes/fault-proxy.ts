@@ -10,10 +10,16 @@ export interface RpcRequestBody {
 
 /**
  * What to do with a request: let it through, leave it unanswered, break the connection before or after it was passed on, answer an
- * error, or answer this.
+ * error, answer this, or answer what this makes of the truth.
  */
 export type Fault =
-  'pass' | 'hang' | 'reset' | 'lose' | { error: { code: number; message: string } } | { result: unknown };
+  | 'pass'
+  | 'hang'
+  | 'reset'
+  | 'lose'
+  | { error: { code: number; message: string } }
+  | { result: unknown }
+  | { change(result: unknown): unknown };
 
 export interface FaultProxy {
   url: string;
@@ -46,11 +52,13 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     counts.set(request.method, (counts.get(request.method) ?? 0) + 1);
     const fault = proxy.fault?.(request) ?? 'pass';
     if (fault === 'hang' || fault === 'reset') throw new Refusal(fault);
-    if (typeof fault === 'object') return { jsonrpc: '2.0', id: request.id, ...fault };
+    if (typeof fault === 'object' && !('change' in fault)) return { jsonrpc: '2.0', id: request.id, ...fault };
     if (request.method === 'eth_sendRawTransaction') sent.push(String(request.params[0]));
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(target, { method: 'POST', headers, body: JSON.stringify(request) });
-    const reply: unknown = await response.json();
+    const reply = (await response.json()) as { result?: unknown };
+    if (typeof fault === 'object' && reply.result !== undefined)
+      return { ...reply, result: fault.change(reply.result) };
     if (fault === 'lose') throw new Refusal('reset');
     return reply;
   }

@@ -163,6 +163,30 @@ function worth(market: Market, base: bigint, price: Fraction, up: boolean): bigi
   return up ? -floor(-over, under) : floor(over, under);
 }
 
+/** A fraction that a decimal says exactly, as that decimal. */
+export function exactDecimal({ over, under }: Fraction): string {
+  if (over < 0n) return `-${exactDecimal({ over: -over, under })}`;
+  let [text, rest] = [`${over / under}.`, over % under];
+  for (let digits = 0; rest > 0n; digits += 1) {
+    if (digits > 60) throw new Error('no decimal says it exactly');
+    text += `${(rest * 10n) / under}`;
+    rest = (rest * 10n) % under;
+  }
+  return text.endsWith('.') ? text.slice(0, -1) : text;
+}
+
+/** What a unit of the base of an open position cost, in whole tokens, cut after 12 digits more than a quote unit has; null without a position. */
+export function averageCost(market: Market, { open, cost }: { open: bigint; cost: bigint }): string | null {
+  if (open === 0n) return null;
+  const digits = 10n ** BigInt(market.quote.decimals + 12);
+  // Quote units are whole tokens times ten to their decimals, and so are base units.
+  const [over, under] = [
+    cost * 10n ** BigInt(market.base.decimals) * digits,
+    open * 10n ** BigInt(market.quote.decimals),
+  ];
+  return exactDecimal({ over: over / under, under: digits });
+}
+
 /** The middle that stood at a time: of the last curve in a block up to it, unless that was over. */
 function middleAt({ curves }: Heard, timeSec: number): Fraction | null {
   let newest: HeardCurve | null = null;
@@ -182,40 +206,68 @@ interface StoredEffect {
   oid: number;
   market: number;
   side: Side;
+  priceTicks: string;
   sizeLots: string;
 }
 
-/** What each maker offered in the book behind a curve, by side: orders up to its cut, less what blocks before it took. */
-function offeredBehind(
-  heard: Heard,
-  curve: HeardCurve,
-  rows: readonly StoredOrderRow[],
-): Map<string, Record<Side, bigint>> {
-  const { market, fills } = heard;
-  // A touch goes on with the book of the curve that it prolongs, which may be a touch itself.
-  let posted = curve;
-  for (let base = heard.curves.get(posted.baseSeq); base !== posted; base = heard.curves.get(posted.baseSeq))
-    posted = base!;
-  const orders = new Map<number, { maker: string; side: Side; units: bigint }>();
+/** A row of the order log with its effects read. */
+export interface ParsedRow {
+  order_seq: number;
+  maker: string;
+  effects: (Omit<StoredEffect, 'priceTicks' | 'sizeLots'> & { ticks: bigint; lots: bigint })[];
+}
+
+export const parsedRows = (rows: readonly StoredOrderRow[]): ParsedRow[] =>
+  rows.map((row) => ({
+    ...row,
+    effects: (JSON.parse(row.effects) as StoredEffect[]).map(({ priceTicks = '0', sizeLots = '0', ...one }) => ({
+      ...{ ...one, ticks: BigInt(priceTicks), lots: BigInt(sizeLots) },
+    })),
+  }));
+
+/** Orders of a market that were opened and not closed up to a row of the order log, less what some fills took of them. */
+export function openAfter(
+  { market, fills }: Heard,
+  rows: readonly ParsedRow[],
+  upTo: { orderSeq: number; isTaken: (fill: HeardFill) => boolean },
+) {
+  const orders = new Map<number, { maker: string; side: Side; ticks: bigint; units: bigint }>();
   for (const row of rows) {
-    if (row.order_seq > curve.orderSeq) continue;
-    for (const effect of JSON.parse(row.effects) as StoredEffect[]) {
+    if (row.order_seq > upTo.orderSeq) continue;
+    for (const effect of row.effects) {
       if (effect.type === 'close') orders.delete(effect.oid);
       else if (effect.market === market.index)
         orders.set(effect.oid, {
           maker: row.maker,
           side: effect.side,
-          units: BigInt(effect.sizeLots) * market.lotUnits,
+          ticks: effect.ticks,
+          units: effect.lots * market.lotUnits,
         });
     }
   }
   for (const fill of fills) {
-    if (fill.blockNumber >= posted.blockNumber) continue;
-    for (const { oid, baseUnits } of fill.legs.flatMap((leg) => leg.orders)) {
-      const order = orders.get(oid);
-      if (order !== undefined) order.units -= baseUnits;
+    if (!upTo.isTaken(fill)) continue;
+    for (const leg of fill.legs) {
+      for (const { oid, baseUnits } of leg.orders) {
+        const order = orders.get(oid);
+        if (order !== undefined) order.units -= baseUnits;
+      }
     }
   }
+  return orders;
+}
+
+/** What each maker offered in the book behind a curve, by side: orders up to its cut, less what blocks before it took. */
+function offeredBehind(heard: Heard, curve: HeardCurve, rows: readonly ParsedRow[]): Map<string, Record<Side, bigint>> {
+  const { market } = heard;
+  // A touch goes on with the book of the curve that it prolongs, which may be a touch itself.
+  let posted = curve;
+  for (let base = heard.curves.get(posted.baseSeq); base !== posted; base = heard.curves.get(posted.baseSeq))
+    posted = base!;
+  const orders = openAfter(heard, rows, {
+    orderSeq: curve.orderSeq,
+    isTaken: (fill) => fill.blockNumber < posted.blockNumber,
+  });
   const offered = new Map<string, Record<Side, bigint>>();
   for (const { maker, side, units } of orders.values()) {
     const whole = (units / market.lotUnits) * market.lotUnits;
@@ -228,7 +280,7 @@ function offeredBehind(
 }
 
 /** The books behind the curves that were hit, one for each row of fills on one curve, with the first of them. */
-export function slowBooks(heard: Heard, rows: readonly StoredOrderRow[]) {
+export function slowBooks(heard: Heard, rows: readonly ParsedRow[]) {
   return heard.fills
     .filter((fill, i) => fill.curveSeq !== heard.fills[i - 1]?.curveSeq)
     .map((fill) => ({ fill, offered: offeredBehind(heard, heard.curves.get(fill.curveSeq)!, rows) }));
@@ -267,6 +319,7 @@ export function slowMaker(heard: Heard, books: ReturnType<typeof slowBooks>, mak
     position,
     open,
     cost,
+    middle: now,
     unrealised: now === null ? null : worth(market, open, now, false) - cost,
     markouts,
     curves: shown.length,

@@ -1,13 +1,12 @@
-import { migrate, schemaOf } from '../../../ledger/db/db.js';
+import { schemaOf } from '../../../ledger/db/db.js';
 import { insertAll } from '../../../ledger/db/columns.js';
 import type { Db } from '../../../ledger/types.js';
 
 /** Tables of Knex' own. */
 const OURS_ALREADY = /^knex_/;
 
-/** A backup: every row of a database in another, empty one of the same kind. */
+/** A backup: every row of a database in another one of the same kind, with the same tables and nothing in them. */
 export async function copyDb(from: Db, to: Db): Promise<void> {
-  await migrate(to);
   for (const table of await tablesOf(from)) {
     if (OURS_ALREADY.test(table) || table.startsWith('sqlite_')) continue;
     const rows = await from.knex(table).select<Record<string, unknown>[]>();

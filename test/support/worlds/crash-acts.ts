@@ -78,6 +78,13 @@ export async function trade(stack: Stack, role: string, pace: Pace): Promise<voi
 
 /** Asks for a little, and takes what was settled, so that settlements and executions are under way when processes die. */
 export async function withdraw(stack: Stack, role: string): Promise<void> {
+  await takeSettled(stack, role);
+  const usdc = tokenOf(stack, 'USDC').address;
+  await (await contractsOf(stack, role).custodian.requestWithdraw(usdc, 1_000_001n)).wait();
+}
+
+/** Executes the claim once it may be: what was asked for beside it is settled then. */
+export async function takeSettled(stack: Stack, role: string): Promise<void> {
   const { custodian } = contractsOf(stack, role);
   const usdc = tokenOf(stack, 'USDC').address;
   const claim = () => custodian.claim(accountOf(stack, role).address, usdc);
@@ -90,7 +97,6 @@ export async function withdraw(stack: Stack, role: string): Promise<void> {
       if (!isError(error, 'CALL_EXCEPTION') || (await claim())[1] <= readyAt) throw error;
     });
   }
-  await (await custodian.requestWithdraw(usdc, 1_000_001n)).wait();
 }
 
 /** The swap API as a taker sees it. Rejects with `Refused` for what the server decided, otherwise for what was not answered. */

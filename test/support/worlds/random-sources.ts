@@ -2,8 +2,9 @@
 import { curveSource } from '../../../core/swap/curve-source.js';
 import { squareRoot } from '../../../core/swap/pool-math.js';
 import { poolSource, type PoolRange } from '../../../core/swap/pool-source.js';
-import type { Source } from '../../../core/swap/source.js';
-import type { Market, Segment } from '../../../core/types.js';
+import { pathSource } from '../../../core/swap/paths.js';
+import type { Leg, Source } from '../../../core/swap/source.js';
+import type { Address, Market, Segment } from '../../../core/types.js';
 import { SUBTICKS_PER_TICK } from '../../../core/market.js';
 import { WETH_USDC } from '../markets.js';
 import type { Random } from '../random.js';
@@ -47,4 +48,45 @@ export function randomPoolSource(random: Random, id: string, priceTicks: bigint,
     return { liquidity, endSqrtPrice: end };
   });
   return poolSource({ id, zeroForOne, feePpm: random.pick(FEES_PPM), sqrtPrice, ranges });
+}
+
+const DAI: Address = `0x${'da'.repeat(20)}`;
+
+/** A pool of tokens of any decimals at about so many units of token1 per token0, `depthUnits` of token0 deep. */
+function poolAt(random: Random, id: string, zeroForOne: boolean, [one, zero]: [bigint, bigint], depth: bigint): Source {
+  const off = random.big(9_990n, 10_010n);
+  const sqrtPrice = squareRoot((one * off * Q96 * Q96) / (zero * 10_000n));
+  let end = sqrtPrice;
+  const ranges: PoolRange[] = Array.from({ length: random.int(1, 6) }, () => {
+    const move = random.big(10n, 20_000n);
+    end = zeroForOne ? (end * (1_000_000n - move)) / 1_000_000n : (end * (1_000_000n + move)) / 1_000_000n;
+    return { liquidity: (squareRoot((one * depth * depth) / zero) * random.big(1n, 2_000n)) / 10n, endSqrtPrice: end };
+  });
+  return poolSource({ id, zeroForOne, feePpm: random.pick(FEES_PPM), sqrtPrice, ranges });
+}
+
+/** Paths between USDC and WETH by way of DAI: `count` of them over fewer pools, so that some share one. */
+export function randomPathSources(random: Random, count: number, priceTicks: bigint, isBuy: boolean): Source[] {
+  if (count === 0) return [];
+  const [usdc, weth] = [WETH_USDC.quote.address, WETH_USDC.base.address];
+  const cents = (priceTicks * random.big(9_950n, 10_050n)) / 10_000n;
+  // USDC is token0 beside DAI, DAI is token0 beside WETH; a dollar of each is 10^6, 10^18 and 10^20 / cents units.
+  const stable = (i: number): Source =>
+    poolAt(random, `stable:${i}`, isBuy, [10n ** 18n, 10n ** 6n], 10n ** 6n * random.big(1_000n, 100_000n));
+  const ether = (i: number): Source =>
+    poolAt(random, `ether:${i}`, isBuy, [10n ** 20n, cents * 10n ** 18n], 10n ** 18n * random.big(1_000n, 100_000n));
+  const made = [0, 1].map((i) => ({ stable: stable(i), ether: ether(i) }));
+  return Array.from({ length: count }, (_, i) => {
+    const [first, second] = [made[i & 1]!.stable, made[(i >> 1) & 1]!.ether];
+    const legs: Leg[] = isBuy
+      ? [
+          { source: first, sellToken: usdc, buyToken: DAI },
+          { source: second, sellToken: DAI, buyToken: weth },
+        ]
+      : [
+          { source: second, sellToken: weth, buyToken: DAI },
+          { source: first, sellToken: DAI, buyToken: usdc },
+        ];
+    return pathSource(legs);
+  });
 }

@@ -271,7 +271,7 @@ export async function createTradedLedger(db: Db, markets: readonly Market[], pic
           const market = markets[pick(markets.length)]!;
           const curve = live.get(market.index);
           if (curve === undefined || curve.deadlineSec <= block.timestampSec) continue;
-          const made = fill(block, market, curve, i);
+          const made = fill(block, market, curve, 5 - i);
           if (made === null) continue;
           const isFirst = ![...chain.slice(-40).flatMap(({ fills }) => fills), ...write.fills].some(
             (other) => other.fill.market === market.index && other.fill.curveSeq === curve.seq,

@@ -106,6 +106,17 @@
   {
     "inputs": [
       {
+        "internalType": "uint256",
+        "name": "offset",
+        "type": "uint256"
+      }
+    ],
+    "name": "MisplacedAmount",
+    "type": "error"
+  },
+  {
+    "inputs": [
+      {
         "internalType": "address",
         "name": "caller",
         "type": "address"
@@ -538,8 +549,18 @@
                 "type": "address"
               },
               {
+                "internalType": "address",
+                "name": "token",
+                "type": "address"
+              },
+              {
                 "internalType": "uint256",
                 "name": "amountIn",
+                "type": "uint256"
+              },
+              {
+                "internalType": "uint256",
+                "name": "amountAt",
                 "type": "uint256"
               },
               {
@@ -617,6 +638,19 @@
       }
     ],
     "name": "isExecutor",
+    "outputs": [
+      {
+        "internalType": "bool",
+        "name": "",
+        "type": "bool"
+      }
+    ],
+    "stateMutability": "view",
+    "type": "function"
+  },
+  {
+    "inputs": [],
+    "name": "isReceiving",
     "outputs": [
       {
         "internalType": "bool",

@@ -3,13 +3,13 @@ import { explained } from '../explained.js';
 
 interface Acting {
   busy: boolean;
-  /** What became of the last act; null before the first. */
+  /** Result of the last act; null before the first. */
   said: { text: string; isGood: boolean } | null;
   /** Runs one act at a time; what it resolves with is what is said. */
   act(job: () => Promise<string>): void;
 }
 
-/** Acts of one part of a page, and what became of them. */
+/** Acts of one part of a page, and their results. */
 export function useActing(): Acting {
   const [busy, setBusy] = useState(false);
   const [said, setSaid] = useState<Acting['said']>(null);

@@ -9,6 +9,7 @@ import { TransactionLink } from '../swap/receipt.js';
 import { useBalance } from '../wallet/balance.js';
 import type { Session } from '../wallet/session.js';
 import { Said, useActing } from './acting.js';
+import { whenReady } from './when-ready.js';
 import type { Withdrawals } from './steps.js';
 
 interface CustodyProps {
@@ -116,6 +117,7 @@ function Timeline({ custody, withdrawals }: { custody: MakerClient; withdrawals:
 
 function Steps({ withdrawal, custody }: { withdrawal: Withdrawal; custody: MakerClient }) {
   const { token, state, outstanding, claim, ready_at_sec: readyAtSec, settles_from_ms: settlesFromMs } = withdrawal;
+  const { requests_short: requestsShort } = withdrawal;
   const nowMs = useNowMs();
   const acting = useActing();
   const leftSec = readyAtSec === null ? null : Math.max(0, readyAtSec - Math.floor(nowMs / 1_000));
@@ -146,7 +148,7 @@ function Steps({ withdrawal, custody }: { withdrawal: Withdrawal; custody: Maker
             disabled={!isReady || acting.busy}
             onClick={() =>
               acting.act(async () => {
-                await custody.executeWithdraw(token);
+                await whenReady(() => custody.executeWithdraw(token));
                 return `${claim} ${token} are in your wallet`;
               })
             }
@@ -155,6 +157,12 @@ function Steps({ withdrawal, custody }: { withdrawal: Withdrawal; custody: Maker
           </button>
         </li>
       </ol>
+      {requestsShort > 0 && (
+        <p className="caption">
+          What you asked for last is settled beside other withdrawals, once the claim that stands is executed, or after{' '}
+          {requestsShort} more {requestsShort === 1 ? 'request' : 'requests'}.
+        </p>
+      )}
       <Said acting={acting} />
     </>
   );

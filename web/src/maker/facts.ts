@@ -1,4 +1,4 @@
-/** What a maker's page asks again and again. */
+/** Facts that a maker's page reads repeatedly. */
 import { callData, firstWord } from '../../../sdk/src/wallet.js';
 import type { Address } from '../../../core/types.js';
 import type { Deployment } from '../market-context.js';

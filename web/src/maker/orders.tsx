@@ -1,30 +1,13 @@
-import { useEffect, useState } from 'react';
 import type { EntryResult, MakerClient } from '../../../sdk/src/maker.js';
-import { followOrders } from '../../../sdk/src/stream.js';
-import type { OrderState } from '../../../sdk/src/stream.js';
 import { explained } from '../explained.js';
 import { coinOf, useShown } from '../market-context.js';
 import { shown } from '../numbers.js';
-import { useNowMs, usePlatform } from '../platform.js';
+import { useNowMs } from '../platform.js';
 import { Age } from '../states.js';
 import { Said, useActing } from './acting.js';
+import { useOpenOrders } from './open-orders.js';
 import type { Account } from './steps.js';
 import type { Edited } from './ticket.js';
-
-/** The account's open orders, as the stream tells of them; null before they are known. */
-function useOpenOrders(address: string): OrderState | null {
-  const { stream, read } = usePlatform();
-  const [held, setHeld] = useState<{ address: string; state: OrderState } | null>(null);
-  useEffect(
-    () =>
-      followOrders(stream, read, address, {
-        // The map is the follower's own and goes on changing: what is drawn is a copy.
-        onOrders: ({ isComplete, open }) => setHeld({ address, state: { isComplete, open: new Map(open) } }),
-      }),
-    [stream, read, address],
-  );
-  return held?.address === address ? held.state : null;
-}
 
 interface OrdersProps {
   address: string;

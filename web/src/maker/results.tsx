@@ -1,4 +1,5 @@
 import { Link } from 'wouter';
+import { Figures } from '../figures.js';
 import { useShown } from '../market-context.js';
 import { shown } from '../numbers.js';
 import { useRead } from '../platform.js';
@@ -99,58 +100,27 @@ export function Performance({ address }: { address: string }) {
   return (
     <section aria-label="Profit and positions">
       <h2>Profit and positions</h2>
-      {performance.data === null ? (
-        <p role="status">{performance.error ?? 'Loading …'}</p>
-      ) : performance.data.pairs.length === 0 ? (
-        <p role="status">Nothing traded yet.</p>
-      ) : (
-        <div className="scroll" tabIndex={0} role="region" aria-label="Profit by market">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Market</th>
-                <th scope="col" className="number">
-                  Position
-                </th>
-                <th scope="col" className="number">
-                  Average price
-                </th>
-                <th scope="col" className="number">
-                  Realised
-                </th>
-                <th scope="col" className="number">
-                  Unrealised
-                </th>
-                <th scope="col" className="number">
-                  Volume
-                </th>
-                <th scope="col" className="number">
-                  Share of fills
-                </th>
-                <th scope="col" className="number">
-                  Markouts, bps after 1, 10, 60 s
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {performance.data.pairs.map(({ pair, position, volume, fill_share: share, markouts }) => (
-                <tr key={pair}>
-                  <td>{pair}</td>
-                  <td className="number">{shown(position.base)}</td>
-                  <td className="number">{position.average_price === null ? '–' : shown(position.average_price, 8)}</td>
-                  <td className="number">{shown(position.realised_pnl)}</td>
-                  <td className="number">{position.unrealised_pnl === null ? '–' : shown(position.unrealised_pnl)}</td>
-                  <td className="number">{shown(volume)}</td>
-                  <td className="number">{share === null ? '–' : shown(share, 4)}</td>
-                  <td className="number">
-                    {markouts.map(({ bps }) => (bps === null ? '–' : shown(bps, 2))).join(', ')}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Figures
+        label="Profit by market"
+        rows={{ ...performance, data: performance.data?.pairs ?? null }}
+        empty="Nothing traded yet."
+        columns={[
+          ['Market', ({ pair }) => pair],
+          ['Position', ({ position }) => shown(position.base)],
+          [
+            'Average price',
+            ({ position }) => (position.average_price === null ? '–' : shown(position.average_price, 8)),
+          ],
+          ['Realised', ({ position }) => shown(position.realised_pnl)],
+          ['Unrealised', ({ position }) => (position.unrealised_pnl === null ? '–' : shown(position.unrealised_pnl))],
+          ['Volume', ({ volume }) => shown(volume)],
+          ['Share of fills', ({ fill_share: share }) => (share === null ? '–' : shown(share, 4))],
+          [
+            'Markouts, bps after 1, 10, 60 s',
+            ({ markouts }) => markouts.map(({ bps }) => (bps === null ? '–' : shown(bps, 2))).join(', '),
+          ],
+        ]}
+      />
       <p className="caption">
         In the quote token of each market; volume, share and markouts of the last 30 days. A position counts from the
         first fill here: what was deposited is none.

@@ -21,7 +21,7 @@ interface Step {
   text: string;
 }
 
-/** The way to a first quote, ticked by what is so. An allowance that a deposit used up counts as one that was given. */
+/** The steps to a first quote, each done when its condition holds. An allowance that a deposit used up counts as one that was given. */
 export function stepsOf(
   { account, limits, withdrawals, allowances }: { [K in keyof MakerFacts]: Pick<MakerFacts[K], 'data'> },
   isOwnSigner: boolean,

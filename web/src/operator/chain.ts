@@ -1,4 +1,4 @@
-/** What the chain itself says of the contracts, asked of its endpoint: read-only, and held against what the server says. */
+/** Reads the contracts' state from the chain's endpoint and compares it with the server's answers. */
 import type { Address, Hex } from '../../../core/types.js';
 import { formatUnits } from '../../../core/amounts.js';
 import { callData, firstWord } from '../../../sdk/src/wallet.js';

@@ -6,7 +6,7 @@ import { shortHex, shown, text } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
 import { sumsOf } from '../sums.js';
 
-/** One fill: who was paid what, at which price, and that it adds up. */
+/** One fill: the amount and price of each maker's leg, and that they add up. */
 export function FillPage({ fillSeq }: { fillSeq: string }) {
   const { market, base, quote } = useShown();
   const seq = /^[1-9]\d{0,14}$/.test(fillSeq) ? fillSeq : null;

@@ -1,11 +1,14 @@
 import { useMemo, useState } from 'react';
 import { CandleChart } from '../charts/candle-chart.js';
 import { DepthChart } from '../charts/depth-chart.js';
-import { coinOf, newestFills, useShown } from '../market-context.js';
-import type { Book, CurveState } from '../market-context.js';
-import { basisPoints, middle, shown } from '../numbers.js';
+import { amountsOf, coinOf, newestFills, useShown } from '../market-context.js';
+import type { Book, CurveState, Fill } from '../market-context.js';
+import { useOpenOrders } from '../maker/open-orders.js';
+import { basisPoints, exact, middle, shown, sum, text } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
+import { Reversed } from '../reversed.js';
 import { Age, Countdown } from '../states.js';
+import { useWallets } from '../wallet/session.js';
 import { FillTable } from './overview.js';
 
 /** The market: its book as steps, the posted curve over it, and what was traded. */
@@ -18,6 +21,13 @@ export function MarketPage() {
   const curve = useRead(seq === null ? null : `${market.pair}/${seq}`, (read) => read.curve(market.pair, seq ?? 0));
   const [bids = [], asks = []] = book.data?.levels ?? [];
   const best = { bid: bids[0]?.px ?? null, ask: asks[0]?.px ?? null };
+  const { session } = useWallets();
+  const open = useOpenOrders(session?.address ?? null)?.open;
+  const mine = new Set(
+    [...(open?.values() ?? [])]
+      .filter(({ coin }) => coin === coinOf(market))
+      .map(({ limitPx }) => text(exact(limitPx))),
+  );
   const sides = useMemo(() => ({ bids, asks }), [book.data]);
   return (
     <>
@@ -39,6 +49,16 @@ export function MarketPage() {
             '–'
           )}
         </Fact>
+        <Fact name="Cut">
+          {curve.data?.prepared ? (
+            <>
+              <Age sinceMs={curve.data.prepared.cut.time_ms} /> ago
+            </>
+          ) : (
+            '–'
+          )}
+        </Fact>
+        <Fact name="Taken from it">{seq === null ? '–' : takenOf(fills.data ?? [], seq, base)}</Fact>
       </dl>
       {book.data !== null && bids.length + asks.length === 0 ? (
         <p role="status">The book is empty: no maker quotes here now.</p>
@@ -51,14 +71,31 @@ export function MarketPage() {
       </p>
       <h2>Book</h2>
       <div className="book">
-        <Levels name="Bids" levels={bids} />
-        <Levels name="Asks" levels={asks} />
+        <Levels name="Bids" levels={bids} mine={mine} />
+        <Levels name="Asks" levels={asks} mine={mine} />
       </div>
       <Candles />
       <h2>Trades</h2>
+      <Reversed />
       <FillTable fills={fills.data} />
     </>
   );
+}
+
+/** What takers bought and sold on a curve since it was posted, of the fills that are known. */
+function takenOf(fills: readonly Fill[], seq: number, base: string): string {
+  const taken = (direction: Fill['direction']): string =>
+    text(
+      sum(
+        fills
+          .filter((fill) => fill.curve_seq === seq && fill.direction === direction)
+          .map((fill) => exact(amountsOf(fill).base)),
+      ),
+    );
+  const [bought, sold] = [taken('buy'), taken('sell')];
+  return bought === '0' && sold === '0'
+    ? 'nothing'
+    : `${shown(bought, 4)} of asks, ${shown(sold, 4)} of bids, in ${base}`;
 }
 
 const INTERVALS = [
@@ -112,7 +149,14 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-function Levels({ name, levels }: { name: string; levels: readonly { px: string; sz: string; n: number }[] }) {
+interface LevelsProps {
+  name: string;
+  levels: readonly { px: string; sz: string; n: number }[];
+  /** Prices of whoever acts. */
+  mine: ReadonlySet<string>;
+}
+
+function Levels({ name, levels, mine }: LevelsProps) {
   return (
     <table>
       <caption>{name}</caption>
@@ -132,7 +176,14 @@ function Levels({ name, levels }: { name: string; levels: readonly { px: string;
       <tbody>
         {levels.slice(0, 10).map(({ px, sz, n }) => (
           <tr key={px}>
-            <td className={`number ${name === 'Bids' ? 'buy' : 'sell'}`}>{shown(px)}</td>
+            <td className={`number ${name === 'Bids' ? 'buy' : 'sell'}`}>
+              {mine.has(text(exact(px))) && (
+                <span role="img" aria-label="an order of yours" title="an order of yours">
+                  ◆{' '}
+                </span>
+              )}
+              {shown(px)}
+            </td>
             <td className="number">{shown(sz)}</td>
             <td className="number">{n}</td>
           </tr>

@@ -1,3 +1,4 @@
+import { Figures } from '../figures.js';
 import { useShown } from '../market-context.js';
 import type { Status } from '../market-context.js';
 import { shortHex, shown } from '../numbers.js';
@@ -175,47 +176,20 @@ function Profit() {
   return (
     <section aria-label="Profit">
       <h2>Profit</h2>
-      {summary.data === null ? (
-        <p role="status">{summary.error ?? 'Loading …'}</p>
-      ) : (
-        <div className="scroll" tabIndex={0} role="region" aria-label="Profit by market">
-          <table>
-            <caption>The last 30 days, in the quote token of each market; profit is after gas</caption>
-            <thead>
-              <tr>
-                <th scope="col">Market</th>
-                <th scope="col" className="number">
-                  Fills
-                </th>
-                <th scope="col" className="number">
-                  Volume
-                </th>
-                <th scope="col" className="number">
-                  Residual
-                </th>
-                <th scope="col" className="number">
-                  Gas
-                </th>
-                <th scope="col" className="number">
-                  Profit
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {summary.data.pairs.map(({ pair, total }) => (
-                <tr key={pair}>
-                  <td>{pair}</td>
-                  <td className="number">{total.fills}</td>
-                  <td className="number">{shown(total.volume)}</td>
-                  <td className="number">{shown(total.residual)}</td>
-                  <td className="number">{plain(total.gas_quote)}</td>
-                  <td className="number">{plain(total.profit)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Figures
+        label="Profit by market"
+        caption="The last 30 days, in the quote token of each market; profit is after gas"
+        rows={{ ...summary, data: summary.data?.pairs ?? null }}
+        empty="No market is listed yet."
+        columns={[
+          ['Market', ({ pair }) => pair],
+          ['Fills', ({ total }) => total.fills],
+          ['Volume', ({ total }) => shown(total.volume)],
+          ['Residual', ({ total }) => shown(total.residual)],
+          ['Gas', ({ total }) => plain(total.gas_quote)],
+          ['Profit', ({ total }) => plain(total.profit)],
+        ]}
+      />
     </section>
   );
 }

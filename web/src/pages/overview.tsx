@@ -5,6 +5,7 @@ import type { Book, CurveState, Fill } from '../market-context.js';
 import { shortHex, shown } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
 import { Reconciled } from '../reconciled.js';
+import { Reversed } from '../reversed.js';
 import { SandboxControls } from '../sandbox-controls.js';
 import { Age, Countdown } from '../states.js';
 
@@ -18,6 +19,9 @@ export function OverviewPage() {
   const legs = useRead(newest === null ? null : `${market.pair}#${newest.fill_seq}`, (read) =>
     read.decomposition(market.pair, newest?.fill_seq ?? 0),
   );
+  const seq = curve.data?.curve_seq ?? null;
+  const posted = useRead(seq === null ? null : `${market.pair}/${seq}`, (read) => read.curve(market.pair, seq ?? 0));
+  const cut = posted.data?.prepared?.cut ?? null;
   const [bids = [], asks = []] = book.data?.levels ?? [];
   return (
     <>
@@ -28,6 +32,18 @@ export function OverviewPage() {
         </Step>
         <Step name="Book" what={bids[0] && asks[0] && `${shown(bids[0].px)} / ${shown(asks[0].px)}`}>
           All of them, merged by price.
+        </Step>
+        <Step
+          name="Cut"
+          what={
+            cut && (
+              <>
+                row {cut.order_seq} of the order log, <Age sinceMs={cut.time_ms} /> ago
+              </>
+            )
+          }
+        >
+          The book at one moment, from which the curve is made.
         </Step>
         <Step
           name="Curve"
@@ -82,6 +98,7 @@ export function OverviewPage() {
       </ol>
       {deployment.sandbox && <SandboxControls />}
       <h2>Fills</h2>
+      <Reversed />
       <FillTable fills={fills.data} />
     </>
   );
@@ -101,7 +118,7 @@ function Step({ name, what, children }: { name: string; what: ReactNode; childre
   );
 }
 
-/** Fills, newest first, each with whether its legs and what the operator keeps add up to what the taker paid or got. */
+/** Fills, newest first, each with a check that its legs and the residual add up to what the taker paid or got. */
 export function FillTable({ fills }: { fills: readonly Fill[] | null }) {
   const { market, base, quote } = useShown();
   if (fills === null) return <p role="status">Loading fills …</p>;

@@ -38,7 +38,10 @@ export function SwapPage() {
   const buy = tokenAt(deployment.tokens, buyAddress);
   const amount = entered(text, sell);
   const maxFee = entered(maxFeeText, sell);
-  const units = useSettled(amount.units);
+  const settledUnits = useSettled(amount.units);
+  const settledSell = useSettled(sell.address);
+  // Base units of one token are no amount of another.
+  const units = settledSell === sell.address ? settledUnits : null;
   const balance = useBalance(session, sell);
   const price = useRead(
     units === null || !hasGasless || sell === buy

@@ -35,7 +35,7 @@ interface Runner {
   forget(): void;
 }
 
-/** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows what becomes of it. */
+/** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows its result. */
 export function useRun(taker: TakerClient | null): Runner {
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);

@@ -5,7 +5,7 @@ import { explained } from '../explained.js';
 import { useWallets } from './session.js';
 import { switchChain } from './signer.js';
 
-/** Who acts, and how to become somebody: wallets of the browser, and the accounts of a sandbox. */
+/** The account that acts, and the choice of another: wallets of the browser, and the accounts of a sandbox. */
 export function AccountMenu() {
   const { found, accounts, session, connect, actAs, leave } = useWallets();
   const chosen = session === null ? '' : session.kind === 'sandbox' ? `sandbox:${session.name}` : 'wallet';
@@ -83,7 +83,7 @@ export function WalletBanner({ deployment }: { deployment: Deployment }) {
   );
 }
 
-/** Where somebody has to act first. */
+/** Shown where an account must be chosen first. */
 export function NobodyActs() {
   const { found, accounts } = useWallets();
   return (

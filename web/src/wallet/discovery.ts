@@ -30,7 +30,7 @@ export function discoverWallets(onFound: (wallets: readonly FoundWallet[]) => vo
     const { info, provider } = (event as CustomEvent<Partial<FoundWallet> | null>).detail ?? {};
     if (typeof info?.uuid !== 'string' || typeof info.name !== 'string' || typeof provider?.request !== 'function')
       return;
-    // A picture from elsewhere would tell that elsewhere who is here.
+    // An image from another site would reveal the visitor to that site.
     const icon = typeof info.icon === 'string' && info.icon.startsWith('data:image/') ? info.icon : '';
     byId.set(info.uuid, { info: { ...info, name: info.name.slice(0, 40), icon }, provider });
     tell();

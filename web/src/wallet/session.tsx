@@ -23,7 +23,7 @@ export interface Session {
   chainId: number | null;
 }
 
-interface SandboxAccount {
+export interface SandboxAccount {
   role: string;
   address: string;
   private_key: string;

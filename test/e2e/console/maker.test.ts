@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { Contract, JsonRpcProvider, Wallet, type ContractTransactionResponse } from 'ethers';
 import type { Locator, Page } from 'playwright-core';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console/console-browser.js';
-import { walletStandIn } from '../support/console/wallet-stand-in.js';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
+import { walletStandIn } from '../../support/console/wallet-stand-in.js';
 
 if (hasBrowser()) {
   describe('the maker page in a browser', function () {

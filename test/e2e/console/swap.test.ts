@@ -1,8 +1,8 @@
 /** The swap page in a real browser, from the click to the chain; and what it says when a wallet or the platform stands in the way. */
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console/console-browser.js';
-import { walletStandIn } from '../support/console/wallet-stand-in.js';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
+import { walletStandIn } from '../../support/console/wallet-stand-in.js';
 
 if (hasBrowser()) {
   describe('the swap page in a browser', function () {

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console/console-browser.js';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
 
 if (hasBrowser()) {
   describe('the console in a browser', function () {
@@ -22,7 +22,7 @@ if (hasBrowser()) {
       await page.goto(url);
       await page.getByText('live', { exact: false }).first().waitFor();
       await page.getByRole('cell', { name: '✓ yes' }).first().waitFor();
-      for (const step of ['Orders', 'Book', 'Curve', 'Swap', 'Legs', 'Ledger']) {
+      for (const step of ['Orders', 'Book', 'Cut', 'Curve', 'Swap', 'Legs', 'Ledger']) {
         const place = page
           .locator('.way li')
           .filter({ has: page.getByRole('heading', { name: new RegExp(`^${step}`) }) });
@@ -110,6 +110,23 @@ if (hasBrowser()) {
       await asked;
       await page.getByText('✓ computed in this browser').waitFor();
       await page.getByText(/^The taker (?:bought|sold)/).waitFor();
+    });
+
+    it('quotes as a maker who begins with nothing, from the front page, and says by which requests', async () => {
+      await page.goto(url);
+      const done = page.getByRole('region', { name: 'Try it' }).getByRole('listitem');
+      await page.getByRole('button', { name: 'Place an order as maker3' }).click();
+      await done
+        .filter({ hasText: 'POST /exchange' })
+        .filter({ hasText: /order \d+ rests/ })
+        .waitFor();
+      await done.filter({ hasText: 'curvebook maker approve' }).waitFor();
+      expect(await done.filter({ hasText: 'custodian.deposit' }).count()).to.equal(1);
+      // The second time nothing but the order is needed.
+      await page.getByRole('button', { name: 'Place an order as maker3' }).click();
+      await done.filter({ hasText: 'custodian.deposit' }).waitFor({ state: 'detached' });
+      await done.filter({ hasText: /order \d+ rests/ }).waitFor();
+      expect(await done.filter({ hasText: 'custodian.deposit' }).count()).to.equal(0);
     });
 
     it('shows a halt with its reason, and its end', async () => {

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { Contract, MaxUint256, toQuantity, type Wallet } from 'ethers';
-import { maxSellUnits } from '../../core/swap/pricing.js';
-import { sumBalances } from '../../ledger/chain/balances.js';
-import { readHalt } from '../../ledger/chain/halts.js';
-import { readSwapProfits } from '../../ledger/swaps/swap-costs.js';
-import { forOneDatabase } from '../support/db.js';
-import { fcOptions } from '../support/fc.js';
-import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { seededRandom, type Random } from '../support/random.js';
-import { sellToPool } from '../support/contracts/pool-router.js';
-import { startSwapStack, type OrderAnswer, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
+import { maxSellUnits } from '../../../core/swap/pricing.js';
+import { sumBalances } from '../../../ledger/chain/balances.js';
+import { readHalt } from '../../../ledger/chain/halts.js';
+import { readSwapProfits } from '../../../ledger/swaps/swap-costs.js';
+import { forOneDatabase } from '../../support/db.js';
+import { fcOptions } from '../../support/fc.js';
+import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';
+import { seededRandom, type Random } from '../../support/random.js';
+import { sellToPool } from '../../support/contracts/pool-router.js';
+import { startSwapStack, type OrderAnswer, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
 
 const ERC20 = [
   'function approve(address, uint256) returns (bool)',

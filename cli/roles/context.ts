@@ -19,18 +19,18 @@ import type { Role } from '../../ledger/roles.js';
 import type { BaseConfig } from '../base-config.js';
 import { ConfigError } from '../errors.js';
 
-/** What the keepers of this process let others see. */
+/** Facts about this process's keepers for metrics and status. */
 interface KeeperFacts {
   signers: { role: Role; status(): OutboxStatus }[];
   /** Endpoints as each user of them sees them. */
   endpoints: { user: string; health(): EndpointHealth[] }[];
   poster: (() => PosterStatus) | null;
   settler: (() => ReturnType<Settler['status']>) | null;
-  /** Whether tokens move the amount that they are told to. */
+  /** Measured transfers of tokens. */
   transfers: (() => TransferFacts[]) | null;
   /** Of the watcher; null before it runs, or elsewhere. */
   proofs: (() => Readonly<ProofCounts>) | null;
-  /** Of heads that are told to the watcher; null where none are. */
+  /** New heads that are pushed to the watcher; null without such endpoints. */
   heads: (() => { wakes: number; endpoints: HeadFeedFacts[] }) | null;
 }
 
@@ -41,11 +41,11 @@ export interface Doors {
 }
 
 /** Everything the roles of one process share. A role sees the common settings and its own. */
-export interface Shared<C extends BaseConfig = BaseConfig> {
+export interface RoleContext<C extends BaseConfig = BaseConfig> {
   config: C;
   doors: Doors;
   db: Db;
-  /** Tell of commits of other processes. */
+  /** Hints of commits by other processes. */
   hints: Hints;
   logger: Logger;
   markets: Market[];
@@ -62,16 +62,16 @@ export interface Shared<C extends BaseConfig = BaseConfig> {
   monotonicMs(): number;
 }
 
-/** Endpoints of one user, a role or a part of one: their health is judged by what that one sees. */
-export function rpcPool({ config, monotonicMs, logger, keepers }: Shared, user: string): RpcPool {
+/** A pool of endpoints for one user (a role or a part of one), with its own view of their health. */
+export function rpcPool({ config, monotonicMs, logger, keepers }: RoleContext, user: string): RpcPool {
   const pool = createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId: config.manifest.chainId });
   keepers.endpoints.push({ user, health: () => pool.health() });
   return pool;
 }
 
 /** Calls `onOther` once if every endpoint serves another chain than the manifest's. One that does not answer may serve the right one. */
-export async function checkChain(shared: Shared, onOther: (error: ConfigError) => void): Promise<void> {
-  const { config, monotonicMs, logger } = shared;
+export async function checkChain(context: RoleContext, onOther: (error: ConfigError) => void): Promise<void> {
+  const { config, monotonicMs, logger } = context;
   if (config.rpcUrls.length === 0) return;
   const { chainId } = config.manifest;
   const pool = createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId });
@@ -85,7 +85,7 @@ export async function checkChain(shared: Shared, onOther: (error: ConfigError) =
 }
 
 /** The key that a role signs with. The configuration has checked that it is there. */
-export function keyOf({ config }: Shared, role: Role): Hex {
+export function keyOf({ config }: RoleContext, role: Role): Hex {
   const key = config.keys[role];
   if (key === undefined) throw new Error(`the ${role} needs its key`);
   return key;
@@ -93,11 +93,11 @@ export function keyOf({ config }: Shared, role: Role): Hex {
 
 /** The outbox of one keeper; each has a signer of its own. */
 export function keeperOutbox(
-  shared: Shared,
+  context: RoleContext,
   role: Role,
   options: { writer: Writer; rpc: RpcPool; privateKey: Hex; order: 'replace' | 'queue'; serves: ServedContract },
 ): Outbox {
-  const { config, db, logger, nowMs, monotonicMs } = shared;
+  const { config, db, logger, nowMs, monotonicMs } = context;
   const outbox = createOutbox({
     ...options,
     db,
@@ -108,6 +108,6 @@ export function keeperOutbox(
     monotonicMs,
     logger,
   });
-  shared.keepers.signers.push({ role, status: () => outbox.status() });
+  context.keepers.signers.push({ role, status: () => outbox.status() });
   return outbox;
 }

@@ -1,0 +1,51 @@
+/** What a fill of five makers takes of the database, with the indexes of its rows. */
+import { tableBytes } from '../../ledger/db/storage.js';
+import type { Row } from '../gateway/measure.js';
+import type { Database } from './databases.js';
+import { createFeed } from './feed.js';
+
+const LEGS = 5;
+const FILLS = 3_000;
+/** Pages that are not full count less after some fills. */
+const FIRST_FILLS = 400;
+const MOST_BYTES = 4_000;
+
+/** Tables that a fill adds rows to. Those of sums and balances have as many rows as there are accounts, candles and hours, and are written over. */
+const OF_FILLS = ['fills', 'fill_legs', 'order_fills', 'market_progress', 'snapshots', 'entries', 'balance_changes'];
+/** Tables that a scan adds rows to, with a fill or without. */
+const OF_SCANS = ['generations', 'blocks'];
+
+/** Bytes for each fill when scans have four of them, and when they have one; on PostgreSQL after VACUUM. */
+export async function measureStorage(database: Database): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const perScan of [4, 1]) {
+    const bytes = await bytesPerFill(database, perScan);
+    const name = `${database.name}, ${LEGS} legs, ${perScan} per scan`;
+    rows.push(
+      { goal: '', what: `${name}: a fill`, value: bytes.fills, unit: 'B', bound: { atMost: MOST_BYTES } },
+      { goal: '', what: `${name}: its part of a scan`, value: bytes.scans, unit: 'B', bound: null },
+    );
+  }
+  return rows;
+}
+
+async function bytesPerFill(database: Database, perScan: number): Promise<{ fills: number; scans: number }> {
+  const { db, drop } = await database.create();
+  const feed = await createFeed(db, LEGS);
+  const bytesOf = async (): Promise<{ fills: number; scans: number }> => {
+    if (db.kind === 'pg') await db.knex.raw('vacuum');
+    const bytes = await tableBytes(db);
+    const sum = (tables: readonly string[]): number => tables.reduce((all, one) => all + (bytes.get(one) ?? 0), 0);
+    return { fills: sum(OF_FILLS), scans: sum(OF_SCANS) };
+  };
+  try {
+    await feed.run(FIRST_FILLS / perScan, perScan);
+    const before = await bytesOf();
+    await feed.run(FILLS / perScan, perScan);
+    const after = await bytesOf();
+    return { fills: (after.fills - before.fills) / FILLS, scans: (after.scans - before.scans) / FILLS };
+  } finally {
+    await feed.close();
+    await drop();
+  }
+}

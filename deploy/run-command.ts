@@ -1,0 +1,207 @@
+/** What each deployment command does, once its line is read: loaded only then, since help needs none of it. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ZeroAddress, getAddress, isAddress, type Signer } from 'ethers';
+import { proposalOf, type Action } from './actions.js';
+import { readBuild } from './build.js';
+import { acceptCommand, configureCommand, setSeqCommand, statusCommand, transferCommand } from './commands.js';
+import { readConfig, type DeployConfig } from './config.js';
+import { createContext, currentRecord, type Context } from './context.js';
+import { PROXY_NAMES, ownershipOf, type ProxyName } from './contracts.js';
+import { KEY_VARIABLE, RPC_VARIABLE, readEnvironment, type DeployEnvironment } from './environment.js';
+import { DeployError } from './errors.js';
+import { deployCommand, deployDryRun } from './install.js';
+import { accountOfKey, explorerKey, keySigner, onlooker } from './keys.js';
+import type { DeployLine } from './options.js';
+import { reasonOf } from './reasons.js';
+import { deploymentFiles, writeJson, type DeploymentRecord } from './record.js';
+import { rollbackCommand } from './upgrade/rollback.js';
+import { connect } from './transactions.js';
+import { upgradeCommand } from './upgrade/upgrade.js';
+import { EXPLORERS, verifyCommand, type Explorer } from './checks/verify.js';
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** Runs one command. Throws DeployError. */
+export async function runCommand(line: DeployLine): Promise<void> {
+  const environment = readEnvironment();
+  const rpcUrl = line.options.rpc ?? environment.rpcUrl;
+  if (rpcUrl === null) throw new DeployError('BAD_ARGUMENT', `name the chain with --rpc or ${RPC_VARIABLE}`);
+  const provider = connect(rpcUrl);
+  try {
+    const chainId = await provider.getNetwork().then(
+      (network) => network.chainId,
+      (error: Error) => {
+        throw new DeployError('BAD_ARGUMENT', `no chain answers at the endpoint: ${reasonOf(error)}`);
+      },
+    );
+    const folder = line.options.deployments ?? 'deployments';
+    const recorded = deploymentFiles(folder, Number(chainId)).read();
+    const signer = needsKey(line)
+      ? await keySigner(provider, environment.privateKey)
+      : onlooker(provider, viewpoint(line, environment, recorded));
+    await assertFrom(line, signer);
+    const options = { provider, signer, build: readBuild(), folder, commit: sourceCommit(), log: print };
+    await runOn(await createContext(options), line, rpcUrl);
+  } finally {
+    provider.destroy();
+  }
+}
+
+/**
+ * Whose view a command takes that needs no key. Addresses and code hashes follow from the account that deploys, so a dry run of what deploys
+ * must know it. Throws `BAD_ARGUMENT`.
+ */
+function viewpoint(
+  { command, options }: DeployLine,
+  { privateKey }: DeployEnvironment,
+  recorded: DeploymentRecord | null,
+): string {
+  if (options.from !== undefined) return addressOf(options.from, '--from');
+  if (command !== 'deploy' && command !== 'upgrade') return recorded?.deployer ?? ZeroAddress;
+  if (privateKey !== null) return accountOfKey(privateKey);
+  throw new DeployError(
+    'BAD_ARGUMENT',
+    `name the account that will deploy with --from, or its key with ${KEY_VARIABLE}: addresses and code hashes follow from it`,
+  );
+}
+
+/** Throws `BAD_ARGUMENT` when a key is at hand and --from names another account than the key's. */
+async function assertFrom(line: DeployLine, signer: Signer): Promise<void> {
+  const { from } = line.options;
+  if (from === undefined || !needsKey(line)) return;
+  const account = await signer.getAddress();
+  if (addressOf(from, '--from') !== account) {
+    throw new DeployError('BAD_ARGUMENT', `--from ${from} is not the account of the key, which is ${account}`);
+  }
+}
+
+/** Only what sends transactions needs a key; a proposal of an upgrade first deploys what it proposes. */
+function needsKey({ command, mode }: DeployLine): boolean {
+  if (command === 'status' || command === 'verify' || mode === 'dry-run') return false;
+  return mode === 'send' || command === 'upgrade';
+}
+
+async function runOn(context: Context, line: DeployLine, rpcUrl: string): Promise<void> {
+  const { command, mode, options } = line;
+  switch (command) {
+    case 'deploy':
+      if (mode === 'propose') throw new DeployError('BAD_ARGUMENT', 'anybody may deploy: there is nothing to propose');
+      if (mode === 'dry-run') await deployDryRun(context, configOf(context, line));
+      else await deployCommand(context, configOf(context, line));
+      return;
+    case 'configure':
+      return propose(context, line, await configureCommand(context, configOf(context, line), mode));
+    case 'upgrade': {
+      const calls = Object.fromEntries(options.call.map((text) => pairOf(text, '--call')));
+      const sources = Object.fromEntries(options.source.map((text) => pairOf(text, '--source')));
+      return propose(context, line, await upgradeCommand(context, { mode, only: proxiesOf(line), calls, sources }));
+    }
+    case 'rollback':
+      if (options.only === undefined) throw new DeployError('BAD_ARGUMENT', 'say which with --only');
+      return propose(context, line, await rollbackCommand(context, proxiesOf(line), mode));
+    case 'transfer-ownership': {
+      const to = options.to ?? configOf(context, line).owner;
+      return propose(context, line, await transferCommand(context, addressOf(to, '--to'), mode));
+    }
+    case 'accept-ownership': {
+      const next = await acceptingAccount(context, line);
+      return propose(context, line, await acceptCommand(context, next, mode), next);
+    }
+    case 'set-seq': {
+      const { market: pair = '', seq = '' } = options;
+      if (!/^\d{1,10}$/.test(seq))
+        throw new DeployError('BAD_ARGUMENT', `--seq: ${seq || '(none given)'} is no number`);
+      return propose(context, line, await setSeqCommand(context, { pair, seq: BigInt(seq) }, mode));
+    }
+    case 'status':
+      await statusCommand(context);
+      return;
+    case 'verify':
+      return verify(context, line, rpcUrl);
+  }
+}
+
+async function verify(context: Context, { options }: DeployLine, rpcUrl: string): Promise<void> {
+  const only = options.only?.split(',');
+  const targets = await verifyCommand(context, only);
+  if (options.explorer === undefined) return;
+  const explorer = EXPLORERS.find((one) => one === options.explorer);
+  if (explorer === undefined) throw new DeployError('BAD_ARGUMENT', `--explorer is one of ${EXPLORERS.join(', ')}`);
+  const apiKey = await keyOf(explorer);
+  const { chainId, build, log } = context;
+  const { submitSources } = await import('./checks/verify-online.js');
+  await submitSources(build, targets, { rpcUrl, chainId, explorer, apiUrl: options['api-url'], apiKey, log });
+}
+
+async function keyOf(explorer: Explorer): Promise<string> {
+  return explorer === 'etherscan' ? explorerKey() : '';
+}
+
+/** With --propose, the calls go into a file for the owner's multisig instead of to the chain. */
+async function propose(context: Context, line: DeployLine, actions: readonly Action[], sender?: string): Promise<void> {
+  const { mode, command, options } = line;
+  const first = actions[0];
+  if (mode !== 'propose' || options.propose === undefined || first === undefined) return;
+  const owner = sender ?? (await ownershipOf(context.provider, first.to)).owner;
+  const { chainId } = context;
+  const proposal = proposalOf(`Curvebook: ${command}`, actions, { chainId, owner, createdAtMs: Date.now() });
+  writeJson(options.propose, proposal);
+  print(`${actions.length} calls for ${owner} are in ${options.propose}`);
+}
+
+/** Who shall accept: the key at hand, or whoever was named, if somebody was. */
+async function acceptingAccount(context: Context, { mode, options }: DeployLine): Promise<string> {
+  if (mode === 'send') return context.signer.getAddress();
+  if (options.from !== undefined) return addressOf(options.from, '--from');
+  const { contracts } = await currentRecord(context);
+  const { pendingOwner } = await ownershipOf(context.provider, contracts.custodian);
+  if (pendingOwner === null) throw new DeployError('NOT_OWNER', 'the ownership was offered to nobody');
+  return pendingOwner;
+}
+
+function configOf({ chainId }: Context, { options }: DeployLine): DeployConfig {
+  return readConfig(options.config ?? join(options.deployments ?? 'deployments', `${chainId}.config.json`));
+}
+
+function proxiesOf({ options }: DeployLine): ProxyName[] {
+  if (options.only === undefined) return PROXY_NAMES;
+  return options.only.split(',').map((text) => proxyName(text, '--only'));
+}
+
+function proxyName(text: string, option: string): ProxyName {
+  const name = PROXY_NAMES.find((one) => one === text);
+  if (name === undefined) {
+    throw new DeployError('BAD_ARGUMENT', `${option}: ${text} is none of ${PROXY_NAMES.join(', ')}`);
+  }
+  return name;
+}
+
+/** `<proxy>=<value>` */
+function pairOf(text: string, option: string): [ProxyName, string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new DeployError('BAD_ARGUMENT', `${option}: ${text} is not <proxy>=<value>`);
+  return [proxyName(text.slice(0, at), option), text.slice(at + 1)];
+}
+
+function addressOf(text: string, option: string): string {
+  if (!isAddress(text) || getAddress(text) === ZeroAddress) {
+    throw new DeployError('BAD_ARGUMENT', `${option}: ${text} is no address`);
+  }
+  return getAddress(text);
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Of the checkout, wherever the command runs; marked when the contracts were changed since. */
+function sourceCommit(): string {
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' }).trim();
+  try {
+    const changed = git('status', '--porcelain', '--', 'contracts', 'hardhat.config.ts', 'package-lock.json') !== '';
+    return `${git('rev-parse', 'HEAD')}${changed ? '-dirty' : ''}`;
+  } catch {
+    return 'unknown';
+  }
+}
