@@ -7,8 +7,11 @@
  * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
+ * A group that failed runs once more by itself, with the same seed of its properties, when all others have ended, three groups at most. What
+ * passes then is told as unsteady, with its reason: it depends on how fast the machine is, and is a defect of the test or of the product.
  * At the end come the slowest tests, the groups that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
+import { randomInt } from 'node:crypto';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,8 +39,12 @@ const MOCHA_OPTIONS = ['--no-config', '--timeout', '60000', '--forbid-only', '--
 
 /** What tests and groups took, for the tables at the end. */
 const took = { tests: [], groups: [] };
-/** What failed, told once more at the very end, where a cut-off log still has it. @type {{ title: string, reason: string }[]} */
+/** What failed, told once more at the very end, where a cut-off log still has it. @type {{ group: string, title: string, reason: string }[]} */
 const failures = [];
+/** What failed among other groups and passed alone. @type {typeof failures} */
+const unsteady = [];
+/** More groups than that are not unsteady, but wrong. */
+const MOST_REPEATED = 3;
 const MAX_REASON_CHARS = 2_000;
 
 const bin = (name) => join(projectRoot, 'node_modules', name);
@@ -75,7 +82,7 @@ async function checkTypes() {
   const { code, output, told } = checked.code === 0 ? await check('types of web/', join(projectRoot, 'web')) : checked;
   say(`types: ${code === 0 ? 'ok' : 'FAILED'}, ${told}`);
   if (code !== 0) process.stdout.write(output);
-  if (code !== 0) failures.push({ title: 'types', reason: output });
+  if (code !== 0) failures.push({ group: 'types', title: 'types', reason: output });
   return { passed: 0, failed: code === 0 ? 0 : 1 };
 }
 
@@ -109,7 +116,7 @@ async function runSolidityFiles(runs, files) {
   const count = (word) =>
     [...lines.matchAll(new RegExp(`^\\s*(\\d+) ${word}`, 'gm'))].map((match) => parseInt(match[1], 10));
   const skipped = count('skipped').at(-1) ?? 0;
-  if (code !== 0) failures.push({ title: name, reason: output.slice(-MAX_REASON_CHARS) });
+  if (code !== 0) failures.push({ group: name, title: name, reason: output.slice(-MAX_REASON_CHARS) });
   return settle(name, code, count('passing').at(-1) ?? 0, (count('failing').at(-1) ?? 0) + skipped);
 }
 
@@ -138,8 +145,9 @@ async function runTypeScriptTests(name, args, env, echo) {
     const { code, output, told } = await runGroup(name, ['mocha/bin/mocha.js', ...reporter, ...args], { env, echo });
     const { passed, failed, tests, reasons } = readTotals(totals);
     took.tests.push(...tests);
-    failures.push(...reasons);
-    say(`${name}: ${passed} passed, ${failed} failed, ${told}`);
+    failures.push(...reasons.map((one) => ({ group: name, ...one })));
+    const seed = env.SEED === undefined ? '' : `, SEED=${env.SEED}`;
+    say(`${name}: ${passed} passed, ${failed} failed, ${told}${seed}`);
     if (!echo) process.stdout.write(output);
     return settle(name, code, passed, failed);
   } finally {
@@ -160,12 +168,12 @@ function readTotals(path) {
 function settle(name, code, passed, failed) {
   if (code !== 0 && failed === 0) {
     say(`${name}: ended with code ${code}`);
-    failures.push({ title: name, reason: `ended with code ${code}` });
+    failures.push({ group: name, title: name, reason: `ended with code ${code}` });
     return { passed, failed: 1 };
   }
   if (passed + failed === 0) {
     say(`${name}: nothing ran`);
-    failures.push({ title: name, reason: 'nothing ran' });
+    failures.push({ group: name, title: name, reason: 'nothing ran' });
     return { passed, failed: 1 };
   }
   return { passed, failed };
@@ -188,10 +196,11 @@ function printSlowest(rows, heading) {
     );
 }
 
-function printFailures() {
-  if (failures.length === 0) return;
-  process.stdout.write('\nWhat failed\n');
-  for (const { title, reason } of failures) process.stdout.write(`  ${title}\n${reason.slice(0, MAX_REASON_CHARS)}\n`);
+/** @param {string} heading @param {typeof failures} list */
+function printFailures(heading, list) {
+  if (list.length === 0) return;
+  process.stdout.write(`\n${heading}\n`);
+  for (const { title, reason } of list) process.stdout.write(`  ${title}\n${reason.slice(0, MAX_REASON_CHARS)}\n`);
 }
 
 await ensureNode();
@@ -216,17 +225,40 @@ async function runGroups() {
   process.env.TRANSPILED = folder;
   const leftOut = isSqlite ? postgresFiles() : [];
   if (leftOut.length > 0) say(`left out, they need PostgreSQL: ${leftOut.join(', ')}`);
-  const groups = testGroups({ quick, leftOut }).map(
-    (files) => () => runTypeScriptTests(nameOf(files), [...common, ...files.map(js)], env, lanes === 1),
-  );
+  const groups = testGroups({ quick, leftOut }).map((files) => {
+    // Given here and not drawn there, so that properties that failed fail again.
+    const seeded = { SEED: process.env.SEED ?? `${randomInt(2 ** 31)}`, ...env };
+    const name = nameOf(files);
+    return { name, start: () => runTypeScriptTests(name, [...common, ...files.map(js)], seeded, lanes === 1) };
+  });
   // The one that takes longest first: what is left for the end should be small.
   const others = [() => (deep ? runSolidityTests('deep', 'deep') : runSolidityTests('full', 'most')), checkTypes];
   try {
-    return await inLanes([...(quick ? [] : others), ...groups], lanes);
+    const first = quick ? [] : others;
+    const results = await inLanes([...first, ...groups.map(({ start }) => start)], lanes);
+    return [...results.slice(0, first.length), ...(await repeatFailed(groups, results.slice(first.length)))];
   } finally {
     if (!isSqlite) await dropSpareSchemas(js);
     remove();
   }
+}
+
+/**
+ * Runs the groups that failed once more, one after the other. What failed then counts; what did not fail again is unsteady.
+ * @param {{ name: string, start(): Promise<Totals> }[]} groups @param {Totals[]} results in the order of the groups @returns {Promise<Totals[]>}
+ */
+async function repeatFailed(groups, results) {
+  const failed = groups.filter((_group, at) => results[at].failed > 0);
+  if (failed.length > MOST_REPEATED) return results;
+  for (const group of failed) {
+    const before = failures.filter((one) => one.group === group.name);
+    failures.splice(0, Infinity, ...failures.filter((one) => one.group !== group.name));
+    say(`${group.name}: once more, by itself`);
+    results[groups.indexOf(group)] = await group.start();
+    const still = new Set(failures.map(({ title }) => title));
+    unsteady.push(...before.filter(({ title }) => !still.has(title)));
+  }
+  return results;
 }
 
 /** Removes what test files left to each other on the PostgreSQL server. @param {(file: string) => string} js */
@@ -256,6 +288,7 @@ if (args.length === 0) {
   const cpuMs = took.groups.reduce((sum, group) => sum + group.cpuMs, 0);
   process.stdout.write(`\nAll in ${seconds(Date.now() - startedMs)} s, ${seconds(cpuMs)} s of CPU\n`);
 }
-printFailures();
+printFailures('Unsteady: failed among others, and passed alone', unsteady);
+printFailures('What failed', failures);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;
