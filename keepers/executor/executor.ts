@@ -202,7 +202,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
     const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
     const waits = deps.quarantined?.();
-    if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken))) return;
+    if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken)))
+      return noteRefusal(one, progress.attempts, TOKEN_QUARANTINED);
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
     // A sent order may take the same funds as this one; wait until it is mined.
     if (wallet.underWay.some(({ sellToken }) => sellToken === quote.sellToken)) return;
@@ -421,6 +422,11 @@ const NONCE_USED = {
 const EXECUTOR_UNFUNDED = {
   code: 'EXECUTOR_UNFUNDED',
   message: 'The service has no ETH to send transactions with',
+};
+
+const TOKEN_QUARANTINED = {
+  code: 'TOKEN_QUARANTINED',
+  message: 'One of the tokens can not be trusted for now',
 };
 
 /** Orders by owner, with each owner's unmined transactions. */

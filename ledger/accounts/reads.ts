@@ -1,13 +1,12 @@
 /** Figures of makers, takers and markets in a span of time, for the public interfaces. Call each function within `readTx`. */
 import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../chain/generations.js';
-import { checkLimit, chunks, fromColumn } from '../db/columns.js';
+import { checkLimit, chunks } from '../db/columns.js';
 import { placeholders, sendForRows } from '../db/dialects.js';
 import { readPositionsOf, type MakerPosition } from '../market-data/position-rows.js';
-import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
 import { middleAt } from './middles.js';
-import { marketOf, openOf, selectSums, totalOf, type SumRow } from './sums.js';
+import { openOf, selectSums, selectTotals, totalOf, type SumRow } from './sums.js';
 import {
   DAY_MS,
   MAKER_HOURS,
@@ -82,7 +81,7 @@ export async function makerActivity(
   return found;
 }
 
-/** Base that a maker bought from a time on, less what it sold, by market. An hour is a row, of which two columns are read. */
+/** Base that a maker bought from a time on, less what it sold, by market. */
 async function boughtSince(
   q: Queryable,
   maker: Address,
@@ -90,22 +89,21 @@ async function boughtSince(
   fromMs: number,
 ): Promise<Map<number, bigint>> {
   const bought = new Map<number, bigint>();
+  const of = { name: MAKER_HOURS.name, columns: ['bought_base', 'sold_base'] } as const;
   for (const part of chunks(markets)) {
-    const rows = await sendForRows<Pick<Stored<'maker_hours'>, 'market' | 'bought_base' | 'sold_base'>>(
-      q,
-      `select market, bought_base, sold_base from ${MAKER_HOURS.name} where maker = ? and market in (${placeholders(part.length)}) and hour_ms >= ?`,
-      [maker, ...part, fromMs],
-    );
-    for (const row of rows) {
-      const units = fromColumn(row.bought_base) - fromColumn(row.sold_base);
-      bought.set(row.market, (bought.get(row.market) ?? 0n) + units);
-    }
+    const where = `maker = ? and market in (${placeholders(part.length)}) and hour_ms >= ?`;
+    const totals = await selectTotals(q, of, where, [maker, ...part, fromMs]);
+    for (const [market, { bought_base, sold_base }] of totals) bought.set(market, bought_base - sold_base);
   }
   return bought;
 }
 
+/** The sums of a market in a span; zeros when nothing happened in it. */
 async function marketTotal(q: Queryable, market: number, span: Span): Promise<Record<MarketSum, bigint>> {
-  return totalOf(MARKET_HOURS, await marketRows(q, market, span));
+  const of = { name: MARKET_HOURS.name, columns: MARKET_HOURS.sums };
+  const where = 'market = ? and hour_ms >= ? and hour_ms < ?';
+  const totals = await selectTotals(q, of, where, [market, span.fromMs, span.toMs]);
+  return totals.get(market) ?? totalOf(MARKET_HOURS, []);
 }
 
 const marketRows = (q: Queryable, market: number, { fromMs, toMs }: Span): Promise<SumRow[]> =>
@@ -117,15 +115,9 @@ export async function takerActivity(
   taker: Address,
   { fromMs, toMs }: Span,
 ): Promise<{ market: number; total: Record<TakerSum, bigint> }[]> {
-  const rows = await selectSums(q, TAKER_DAYS, 'taker = ? and day_ms >= ? and day_ms < ?', [taker, fromMs, toMs]);
-  const markets = [...new Set(rows.map((row) => marketOf(TAKER_DAYS, row)))];
-  return markets.map((market) => ({
-    market,
-    total: totalOf(
-      TAKER_DAYS,
-      rows.filter((row) => marketOf(TAKER_DAYS, row) === market),
-    ),
-  }));
+  const of = { name: TAKER_DAYS.name, columns: TAKER_DAYS.sums };
+  const totals = await selectTotals(q, of, 'taker = ? and day_ms >= ? and day_ms < ?', [taker, fromMs, toMs]);
+  return [...totals].map(([market, total]) => ({ market, total }));
 }
 
 /** Sums of a market by period of so many milliseconds, oldest first; periods without a fill are left out. */

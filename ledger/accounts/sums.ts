@@ -1,5 +1,6 @@
 /** Sums by key: added up in memory, then added to the stored rows. */
 import type { Knex } from 'knex';
+import { unitsSum } from '../db/aggregates.js';
 import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
 import { sendChange, sendForRows, type Binding } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
@@ -75,6 +76,24 @@ export async function selectSums(
   const sql = `select * from ${table.name} where ${where} order by ${keyColumns(table).join(', ')}`;
   const rows = await sendForRows<Record<string, string | number>>(q, sql, bindings);
   return rows.map((row) => fromStored(table, row));
+}
+
+/** Sums over the rows of a table that a condition on its columns selects, by market, in the order of markets: the database adds them up, exactly. */
+export async function selectTotals<T extends SumTable, C extends SumOf<T>>(
+  q: Queryable,
+  { name, columns }: { name: T['name']; columns: readonly C[] },
+  where: string,
+  bindings: readonly Binding[],
+): Promise<Map<number, Record<C, bigint>>> {
+  const sums = columns.map((column) => `${unitsSum(q, column)} as ${column}`);
+  const sql = `select market, ${sums.join(', ')} from ${name} where ${where} group by market order by market`;
+  const rows = await sendForRows<{ market: number } & Record<C, string>>(q, sql, bindings);
+  return new Map(
+    rows.map((row) => {
+      const total = columns.map((column) => [column, fromColumn(row[column])]);
+      return [row.market, Object.fromEntries(total) as Record<C, bigint>];
+    }),
+  );
 }
 
 function fromStored(table: SumTable, row: Record<string, string | number>): SumRow {

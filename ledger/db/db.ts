@@ -7,6 +7,7 @@ import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
 import { z } from 'zod';
 import { toSafeInt } from '../../core/amounts.js';
+import { addUnitsSum } from './aggregates.js';
 import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from '../errors.js';
 import { rebuildActivity } from '../accounts/rebuild.js';
@@ -236,6 +237,7 @@ function sqliteKnex(filename: string, prepare: (connection: SqliteDatabase) => v
       afterCreate: (connection: SqliteDatabase, done: (error: unknown, connection: SqliteDatabase) => void) => {
         try {
           prepare(connection);
+          addUnitsSum(connection);
           keepStatements(connection);
           done(null, connection);
         } catch (error) {

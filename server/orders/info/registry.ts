@@ -59,13 +59,22 @@ const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>(
   ...['subAccounts', 'vaultDetails'].map((type) => [type, nothing] as const),
 ]);
 
+/** Types of the wire that are known, and refused with what is asked instead. */
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  [
+    'portfolio',
+    'is not served: what an account was worth at past times is not kept; ask /v0/makers/{maker}/performance',
+  ],
+]);
+
 /** Every type that is answered. */
 export const INFO_TYPES: readonly string[] = [...HANDLERS.keys()];
 
-/** Answers the body of POST /info. Fields that the type does not know are ignored. Throws WireError for an unknown type. */
+/** Answers the body of POST /info. Fields that the type does not know are ignored. Throws WireError for a type that is unknown or not served. */
 export async function answerInfo(body: unknown, deps: InfoDeps): Promise<unknown> {
   const request = asObject(body, 'body');
-  const handler = HANDLERS.get(asText(request.type, 'type', 64));
-  if (handler === undefined) throw new WireError('type', 'is not a known query');
+  const type = asText(request.type, 'type', 64);
+  const handler = HANDLERS.get(type);
+  if (handler === undefined) throw new WireError('type', REFUSED.get(type) ?? 'is not a known query');
   return await handler(request, deps);
 }

@@ -150,7 +150,9 @@ describe('executor', () => {
       await stack.executor.round();
       await mineAndScan();
       await stack.executor.round();
-      expect([await statusOf(orderId), stack.outbox.status().unminedCount]).to.deep.equal(['pending', 0]);
+      const waiting = await stack.order(orderId);
+      expect([waiting.status, stack.outbox.status().unminedCount]).to.deep.equal(['pending', 0]);
+      expect(waiting.attempts.map(({ code }) => code)).to.deep.equal(['TOKEN_QUARANTINED']);
       stack.quarantine();
       await stack.land();
       expect(await statusOf(orderId)).to.equal('filled');
@@ -159,7 +161,8 @@ describe('executor', () => {
       await stack.executor.round();
       await passDeadline(late);
       await stack.executor.round();
-      expect(await statusOf(late.orderId)).to.equal('expired');
+      const { status, reason } = await stack.order(late.orderId);
+      expect([status, reason?.code]).to.deep.equal(['expired', 'TOKEN_QUARANTINED']);
       stack.quarantine();
     });
 

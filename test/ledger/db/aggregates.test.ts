@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { count, highest, lowest, numberIn } from '../../../ledger/db/aggregates.js';
+import { count, highest, lowest, numberIn, unitsSum } from '../../../ledger/db/aggregates.js';
+import { sendForRows } from '../../../ledger/db/dialects.js';
 import { forEachDatabase } from '../../support/db.js';
 
 describe('aggregates', () => {
@@ -23,6 +24,28 @@ describe('aggregates', () => {
       expect(refused)
         .to.be.instanceOf(TypeError)
         .with.property('message', 'a row says found as a string, not as a number');
+    });
+  });
+
+  forEachDatabase((_name, open) => {
+    it('of amounts are exact to 78 digits, below zero, too, and null over no row', async () => {
+      const db = await open();
+      const most = 10n ** 77n;
+      const amounts = [most, 1n, most, -3n, 2n ** 63n, -(2n ** 64n) - 5n];
+      const rows = amounts.map((units, i) => ({
+        ...({ account: 'suspense', token: `0x${i}`, generation: 1, balance_units: units.toString() } as const),
+        ...{ reserved_units: '0', net_capital_units: '0' },
+      }));
+      await db.knex('balances').insert(rows);
+      const sumOf = async (where: string): Promise<unknown> =>
+        (
+          await sendForRows<{ sum: unknown }>(
+            db.knex,
+            `select ${unitsSum(db.knex, 'balance_units')} as sum from balances where ${where}`,
+          )
+        )[0]?.sum;
+      expect(await sumOf('generation = 1')).to.equal(amounts.reduce((sum, units) => sum + units, 0n).toString());
+      expect(await sumOf('generation = 2')).to.equal(null);
     });
   });
 

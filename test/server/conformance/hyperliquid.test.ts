@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { BASE_URLS, Hyperliquid, WSS_URLS } from 'hyperliquid';
-import { addGeneration, addressOf, fillOf, keyOf } from '../../support/gateway.js';
+import { addGeneration, addressOf, fillOf, keyOf, post } from '../../support/gateway.js';
 import { expectDocumented, noCalls, recording } from '../../support/api/client-calls.js';
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';
@@ -144,6 +144,10 @@ forEachGateway(NAME, (suite) => {
       () => perpetuals.getPredictedFundings(),
     ])
       expect(await call().catch((error: unknown) => error)).to.be.instanceOf(Error);
+    const past = await post(`${suite.running.url}/info`, { type: 'portfolio', user });
+    expect([past.status, past.text], 'what is asked instead').to.satisfy(
+      ([status, text]: [number, string]) => status === 422 && text.includes('/v0/makers/{maker}/performance'),
+    );
     for (const call of [
       () => exchange.setReferrer('ABC'),
       () => exchange.updateLeverage(COIN, 'cross', 2),

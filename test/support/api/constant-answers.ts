@@ -106,16 +106,15 @@ export const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'get /live',
     'get /ready',
   ],
-  'Quotes and orders of the swap API are made of what is asked: swap-api.test.ts, swap-price.test.ts, swap-orders.test.ts and swap-cancel.test.ts hold them.':
-    [
-      'delete /api/v1/orders/{orderId}',
-      'get /api/v1/orders',
-      'get /api/v1/orders/{orderId}',
-      'get /api/v1/price',
-      'get /api/v1/tokens',
-      'post /api/v1/orders',
-      'post /api/v1/quote',
-    ],
+  'Of the swap API: swap-constants.test.ts asks every endpoint of it.': [
+    'delete /api/v1/orders/{orderId}',
+    'get /api/v1/orders',
+    'get /api/v1/orders/{orderId}',
+    'get /api/v1/price',
+    'get /api/v1/tokens',
+    'post /api/v1/orders',
+    'post /api/v1/quote',
+  ],
 };
 
 /** Frames that say what endpoints of the read API answer; constant-fields.test.ts has the others. */
@@ -123,3 +122,40 @@ export const PLATFORM_FRAMES: readonly string[] = ['curves', 'fills', 'status'];
 
 /** Frames that say what endpoints of the swap API answer; swap-orders-stream.test.ts holds them against each other. */
 export const SWAP_FRAMES: readonly string[] = ['swapOrders'];
+
+/** The same of answers of the swap API. A path begins with method and path of the endpoint, after `/api/v1`. */
+export const CONSTANT_SWAP_ANSWERS: Readonly<Record<string, readonly string[]>> = {
+  'Of the chain and of the deployment: swap-api.test.ts has tokens of other chains.': [
+    'get /tokens[].chainId',
+    'post /quote.approval.typedData.domain.chainId',
+    'post /quote.approval.typedData.message.spender',
+    'post /quote.permit2.allowanceTarget',
+    'post /quote.permit2.spender',
+    'post /quote.permit2.typedData.domain.chainId',
+    'post /quote.permit2.typedData.domain.verifyingContract',
+    'post /quote.permit2.typedData.message.spender',
+  ],
+  'Of what is signed: Permit2 names itself and its types, and there is one scheme.': [
+    'post /quote.approval.typedData.primaryType',
+    'post /quote.permit2.typedData.domain.name',
+    'post /quote.permit2.typedData.primaryType',
+    'post /quote.permit2.witnessTypeString',
+    'post /quote.quote.signingScheme',
+  ],
+  'An order is filled whole or not at all.': ['post /quote.quote.partiallyFillable'],
+  'Of the one token that takes approvals here, by owners who sign their first one, for all that it may be: swap-approval.test.ts has others.':
+    [
+      'post /quote.approval.typedData.domain.name',
+      'post /quote.approval.typedData.domain.verifyingContract',
+      'post /quote.approval.typedData.domain.version',
+      'post /quote.approval.typedData.message.nonce',
+      'post /quote.approval.typedData.message.value',
+    ],
+  'This world has one market: paths.test.ts has orders over two.': [
+    'get /orders.orders[].makers[].pair',
+    'get /orders/{orderId}.makers[].pair',
+  ],
+  'An order that was taken back has failed; one that is not is refused: swap-cancel.test.ts.': [
+    'delete /orders/{orderId}.status',
+  ],
+};
