@@ -125,13 +125,17 @@ export function createMarketData(
   const paths = (question: PathQuestion, head: Head, atSec: number): Promise<Source[]> =>
     pathsFor(question, viaTokens(), (sellToken, buyToken) => sources(sellToken, buyToken, head, atSec));
 
-  /** How so much ether is bought: at the places that trade it for the token or, where they have too little, by ways over other tokens, too. */
+  /**
+   * How so much ether is bought: at the places that trade it for the token, and by ways over other tokens, whichever are better. With either alone, whoever
+   * owns the one place that there is would set the price.
+   */
   async function etherFor(sellToken: Address, wei: bigint, head: Head, atSec: number): Promise<Part[] | null> {
-    const direct = await sources(sellToken, wrappedNative, head, atSec);
-    const parts = direct.length === 0 ? null : split('buy', direct, wei);
-    if (parts !== null) return parts;
-    const ways = await paths({ kind: 'buy', sellToken, buyToken: wrappedNative, amountUnits: wei }, head, atSec);
-    return ways.length === 0 ? null : split('buy', disjoint([...direct, ...ways]), wei);
+    const [direct, ways] = await Promise.all([
+      sources(sellToken, wrappedNative, head, atSec),
+      paths({ kind: 'buy', sellToken, buyToken: wrappedNative, amountUnits: wei }, head, atSec),
+    ]);
+    const places = disjoint([...direct, ...ways]);
+    return places.length === 0 ? null : split('buy', places, wei);
   }
 
   function venueOf(id: string): Venue {
@@ -153,7 +157,7 @@ export function createMarketData(
       const { orderWei, callWei } = beside.data;
       const dearWei = DEAR_ORDER_GAS * cost.weiPerGas + orderWei + 2n * callWei;
       const wei = maxBig(LEAST_REFERENCE_WEI, GAS_PRICE_ORDERS * dearWei);
-      const parts = await etherFor(sellToken, wei, head, atSec);
+      const parts = await heads.at(head, `ether:${sellToken}:${atSec}`, () => etherFor(sellToken, wei, head, atSec));
       return parts === null ? null : { ...cost, units: parts.reduce((sum, { inUnits }) => sum + inUnits, 0n), wei };
     },
     chargeWei: (transaction, head) => dataFees.of(transaction, head),

@@ -2,13 +2,15 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Rate, Source, Traded } from '../../core/swap/source.js';
-import type { Address } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import { GAS_PRICE_ORDERS, createMarketData } from '../../liquidity/market-data.js';
 import type { Venue } from '../../liquidity/venue.js';
 
 const TOKEN: Address = `0x${'11'.repeat(20)}`;
 const WETH: Address = `0x${'42'.repeat(20)}`;
+/** Trades for either. */
+const MID: Address = `0x${'33'.repeat(20)}`;
 const ETHER = 10n ** 18n;
 const GWEI = 10n ** 9n;
 /** Units of the token per ether. */
@@ -28,18 +30,36 @@ function offer(id: string, unitsPerEther: bigint, depthWei: bigint): Source {
       ETHER * rate.in >= unitsPerEther * rate.out
         ? { inUnits: (depthWei * unitsPerEther + ETHER - 1n) / ETHER, outUnits: depthWei }
         : { inUnits: 0n, outUnits: 0n },
+    stretches: [
+      {
+        ...{ gain: ETHER, base: unitsPerEther, slope: 0n },
+        ...{ inUnits: (depthWei * unitsPerEther + ETHER - 1n) / ETHER, outUnits: depthWei },
+      },
+    ],
   };
 }
 
+/** What a pair of tokens trades at. */
+type Sources = (sellToken: Address, buyToken: Address) => Source[];
+
 /** Units of the token per ether as gas is priced; null when nothing prices it. */
-async function priced(sources: Source[], baseFeeWei: bigint): Promise<bigint | null> {
-  const venue = { name: 'test', target: TOKEN, sources: async () => sources } as unknown as Venue;
+async function priced(sources: Source[] | Sources, baseFeeWei: bigint): Promise<bigint | null> {
+  const direct: Sources = (sellToken, buyToken) =>
+    typeof sources === 'function' ? sources(sellToken, buyToken) : buyToken === WETH ? sources : [];
+  const venue = {
+    ...{ name: 'test', target: TOKEN },
+    sources: (...pair: Parameters<Sources>) => Promise.resolve(direct(...pair)),
+  } as unknown as Venue;
   // The settler may call every target; nothing else is asked.
   const yes = () => Promise.resolve([`0x${'1'.padStart(64, '0')}`]);
   const eth = { call: () => Promise.reject(new Error('offline')), batch: yes };
   const contracts = { curveBook: TOKEN, custodian: TOKEN, entrypoint: TOKEN, settler: TOKEN };
   const data = createMarketData(
-    { eth, contracts, markets: () => [], venues: [venue], wrappedNative: WETH },
+    // A market only names a token that ways may go through; no curve of it is asked.
+    {
+      ...{ eth, contracts, venues: [venue], wrappedNative: WETH },
+      markets: () => [{ base: { address: MID }, quote: { address: MID } } as Market],
+    },
     (_, error) => {
       throw error;
     },
@@ -65,6 +85,28 @@ describe('the price of gas in a token', () => {
   it('is not told where there is less ether than it takes to price it', async () => {
     expect(await priced([offer('tiny', 1n, ETHER / 500n)], GWEI)).to.equal(null);
     expect(await priced([], GWEI)).to.equal(null);
+  });
+
+  it('is that of the ways over other tokens where a pool of dust, or a dear one of any depth, trades it directly', async () => {
+    for (const depthWei of [ETHER / 1_000_000n, 100n * ETHER]) {
+      for (const askedUnits of [FAIR * 10n, FAIR * 1_000n]) {
+        const price = await priced((sellToken, buyToken) => {
+          if (sellToken === TOKEN && buyToken === WETH) return [offer('direct', askedUnits, depthWei)];
+          if (sellToken === TOKEN && buyToken === MID) return [offer('mid', FAIR, 1_000n * ETHER)];
+          return sellToken === MID && buyToken === WETH ? [offer('weth', ETHER, 1_000n * ETHER)] : [];
+        }, GWEI);
+        expect(price, `${depthWei} at ${askedUnits}`).to.satisfy(
+          (found: bigint | null) => found !== null && found >= FAIR && found <= FAIR + 10n,
+        );
+      }
+    }
+    // What sells dust for next to nothing changes next to nothing.
+    const price = await priced((sellToken, buyToken) => {
+      if (sellToken === TOKEN && buyToken === WETH) return [offer('direct', 1n, ETHER / 1_000_000n)];
+      if (sellToken === TOKEN && buyToken === MID) return [offer('mid', FAIR, 1_000n * ETHER)];
+      return sellToken === MID && buyToken === WETH ? [offer('weth', ETHER, 1_000n * ETHER)] : [];
+    }, GWEI);
+    expect(price! * 1_000n, `${price} of ${FAIR}`).to.satisfy((found: bigint) => found > FAIR * 999n);
   });
 
   it('costs whoever lowers it more ether than that saves on as many orders as can be under way', async () => {
