@@ -49,6 +49,9 @@ interface Topic {
   mark: string;
 }
 
+/** What is pushed by topic; one that could not be read is missing. */
+type States = ReadonlyMap<Topic, object>;
+
 /** Least time between two pushes of a state. */
 const PAUSE_MS = 1_000;
 /** A longer state than this is pushed at most once per `repeatMs`. */
@@ -66,30 +69,38 @@ interface AccountFeedDeps extends Pick<InfoDeps, 'gateway' | 'db' | 'clock'> {
 export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
   const { gateway, db, clock, limits, logger, swapOrders } = deps;
   const topics = new Map<string, Topic>();
-  let gathering: NodeJS.Timeout | null = null;
-  let isFlushing = false;
   let isStopped = false;
   let isLooking = false;
   /** Number of markets at the last event: a newly listed token is a row of every account. */
   let listed = gateway.markets().length;
 
   /** Balances of all that are due are read at once. */
-  async function statesOf(due: readonly Topic[]): Promise<Map<Topic, object>> {
+  async function accountStates(due: readonly Topic[]): Promise<States> {
     const ofBalances = due.filter(({ source }) => source.type === 'spotState');
     const users = [...new Set(ofBalances.map(({ source }) => source.user))];
     const states = users.length === 0 ? [] : await spotStatesOf(db, gateway.markets(), users);
     const spotState = new Map(users.map((user, i) => [user, states[i]] as const));
-    const signed = new Map<Address, object[]>();
-    for (const { source } of due)
-      if (source.type === 'swapOrders') signed.set(source.user, (await swapOrders?.newest(source.user)) ?? []);
     return new Map(
       due.map((topic): [Topic, object] => {
         const { type, user } = topic.source;
-        if (type === 'swapOrders') return [topic, { user, orders: signed.get(user) ?? [] }];
         if (type === 'spotState') return [topic, { user, spotState: spotState.get(user) }];
         return [topic, { dex: '', user, orders: frontendOrdersOf(user, gateway) }];
       }),
     );
+  }
+
+  /** Read owner by owner, so that one whose orders can't be read is missing alone. */
+  async function swapStates(due: readonly Topic[]): Promise<States> {
+    const states = new Map<Topic, object>();
+    for (const topic of due) {
+      const { user } = topic.source;
+      try {
+        states.set(topic, { user, orders: (await swapOrders?.newest(user)) ?? [] });
+      } catch (error) {
+        logger.error({ err: error, user }, 'the orders of an owner could not be read for its followers');
+      }
+    }
+    return states;
   }
 
   const mostPauseMs = Math.max(PAUSE_MS, limits.repeatMs);
@@ -98,26 +109,49 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
   const isDue = ({ isDirty, joining, nextMs }: Topic, nowMs: number): boolean =>
     joining.size > 0 || (isDirty && isOver(nextMs, nowMs));
 
-  async function flush(): Promise<void> {
-    gathering = null;
-    if (isFlushing) return;
-    isFlushing = true;
-    try {
-      for (;;) {
-        const due = [...topics].filter(([, topic]) => isDue(topic, clock()));
-        if (due.length === 0 || isStopped) break;
-        for (const part of chunks(due, TURN_STATES)) {
-          await push(part);
-          await nextTurn();
-          if (isStopped) return;
+  /** Pushes states of some types. Gasless orders take longest to read, and hold up nothing else. */
+  function createLane(
+    isOf: (type: AccountSource['type']) => boolean,
+    statesOf: (due: readonly Topic[]) => Promise<States>,
+  ) {
+    let gathering: NodeJS.Timeout | null = null;
+    let isFlushing = false;
+
+    async function flush(): Promise<void> {
+      gathering = null;
+      if (isFlushing) return;
+      isFlushing = true;
+      try {
+        for (;;) {
+          const due = [...topics].filter(([, topic]) => isOf(topic.source.type) && isDue(topic, clock()));
+          if (due.length === 0 || isStopped) break;
+          for (const part of chunks(due, TURN_STATES)) {
+            await push(part, statesOf);
+            await nextTurn();
+            if (isStopped) return;
+          }
         }
+      } finally {
+        isFlushing = false;
       }
-    } finally {
-      isFlushing = false;
     }
+
+    return {
+      flush: () => void flush(),
+      soon(): void {
+        gathering ??= setTimeout(() => void flush(), limits.coalesceMs);
+      },
+      stop(): void {
+        if (gathering !== null) clearTimeout(gathering);
+      },
+    };
   }
 
-  async function push(due: readonly (readonly [string, Topic])[]): Promise<void> {
+  /** Whoever follows a state that can't be read is lost, and asks anew. */
+  async function push(
+    due: readonly (readonly [string, Topic])[],
+    statesOf: (due: readonly Topic[]) => Promise<States>,
+  ): Promise<void> {
     // Changes from here on are in the next push, and listeners that join from here on get that one.
     const joined = new Map(due.map(([, topic]) => [topic, topic.joining]));
     for (const [, topic] of due) {
@@ -127,7 +161,12 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
     try {
       const states = await statesOf(due.map(([, topic]) => topic));
       for (const [key, topic] of due) {
-        const frame = channelFrame(topic.source.type, states.get(topic));
+        const state = states.get(topic);
+        if (state === undefined) {
+          loseAll(topic);
+          continue;
+        }
+        const frame = channelFrame(topic.source.type, state);
         const text = frame.toString('utf8');
         const isNews = text !== topic.text;
         topic.text = text;
@@ -136,10 +175,17 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
           if (isNews || joined.get(topic)?.has(listener) === true) listener.queue.latest(key, frame);
       }
     } catch (error) {
-      logger.error({ err: error }, 'an account could not be read for its subscribers');
-      for (const [, { listeners }] of due) listeners.forEach((listener) => listener.lost());
+      logger.error({ err: error }, 'accounts could not be read for their subscribers');
+      for (const [, topic] of due) loseAll(topic);
     }
   }
+
+  const loseAll = ({ listeners }: Topic): void => listeners.forEach((listener) => listener.lost());
+
+  const isSwap = (type: AccountSource['type']): boolean => type === 'swapOrders';
+  const accounts = createLane((type) => !isSwap(type), accountStates);
+  const swaps = createLane(isSwap, swapStates);
+  const laneOf = (type: AccountSource['type']) => (isSwap(type) ? swaps : accounts);
 
   /**
    * Executors and other servers append to the swap log without an event here, so each second and each generation asks for the marks of all owners. One look at
@@ -156,7 +202,7 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
         topic.isDirty ||= mark !== topic.mark;
         topic.mark = mark;
       }
-      if (!isStopped) soon();
+      if (!isStopped) swaps.soon();
     } catch (error) {
       // The next look finds what this one has missed.
       logger.error({ err: error }, 'the orders of owners could not be looked at');
@@ -165,11 +211,11 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
     }
   }
 
-  const soon = (): void => {
-    gathering ??= setTimeout(() => void flush(), limits.coalesceMs);
-  };
   const ticking = setInterval(() => {
-    if (topics.size > 0) void flush();
+    if (topics.size > 0) {
+      accounts.flush();
+      swaps.flush();
+    }
     void lookAtSwaps();
   }, PAUSE_MS);
   ticking.unref();
@@ -183,7 +229,7 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
       topics.set(key, topic);
       topic.listeners.add(listener);
       topic.joining.add(listener);
-      void flush();
+      laneOf(source.type).flush();
     },
     unsubscribe(key, listener) {
       const topic = topics.get(key);
@@ -201,19 +247,20 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
       if (topics.size === 0) return;
       const makers: ReadonlySet<Account> =
         event.type === 'rows' ? new Set(event.changes.map(({ known }) => known.order.maker)) : event.makers;
-      const accounts: ReadonlySet<Account> = event.type === 'rows' ? new Set() : event.accounts;
+      const paid: ReadonlySet<Account> = event.type === 'rows' ? new Set() : event.accounts;
       const isChanged = ({ type, user }: AccountSource): boolean => {
         if (type === 'swapOrders') return false;
-        return type === 'spotState' ? isListing || accounts.has(user) : makers.has(user);
+        return type === 'spotState' ? isListing || paid.has(user) : makers.has(user);
       };
       if (event.type === 'generations') void lookAtSwaps();
       for (const topic of topics.values()) topic.isDirty ||= isChanged(topic.source);
-      soon();
+      accounts.soon();
     },
     stop() {
       isStopped = true;
       clearInterval(ticking);
-      if (gathering !== null) clearTimeout(gathering);
+      accounts.stop();
+      swaps.stop();
     },
   };
 }

@@ -3,6 +3,7 @@ import { createAccountFeed, type AccountFeed } from '../../../server/stream/acco
 import type { UpdateListener } from '../../../server/stream/send-queue.js';
 import type { Address, Market } from '../../../core/types.js';
 import type { Db } from '../../../ledger/types.js';
+import { until } from '../../support/gateway-suite.js';
 import { forEachDatabase } from '../../support/db.js';
 import { WETH_DAI, WETH_USDC } from '../../support/markets.js';
 
@@ -10,6 +11,7 @@ const USERS = Array.from({ length: 250 }, (_, i): Address => `0x${`${i}`.padStar
 
 describe('Account feed', () => {
   forEachDatabase((_name, open) => {
+    let db: Db;
     let feed: AccountFeed;
     let markets: Market[];
     let nowMs: number;
@@ -21,7 +23,7 @@ describe('Account feed', () => {
     let isCounting: boolean;
 
     beforeEach(async () => {
-      const db: Db = await open();
+      db = await open();
       markets = [WETH_USDC];
       nowMs = 0;
       turn = 0;
@@ -102,6 +104,53 @@ describe('Account feed', () => {
       await sent(USERS.length);
       const perTurn = [...Map.groupBy(frames, (one) => one.turn).values()].map(({ length }) => length);
       expect(Math.max(...perTurn)).to.be.at.most(100);
+    });
+
+    describe('of gasless orders', () => {
+      const [good, bad] = USERS as [Address, Address];
+      let lost: string[];
+
+      /** Follows balances of the first user and gasless orders of the first two, as `newest` reads them. */
+      function followOrders(newest: (owner: Address) => Promise<object[]>): void {
+        feed.stop();
+        frames = [];
+        lost = [];
+        feed = createAccountFeed({
+          ...{ db, gateway: { markets: () => markets }, clock: () => nowMs },
+          ...{ limits: { coalesceMs: 1, repeatMs: 5_000 }, logger: { error: () => undefined } },
+          swapOrders: { newest, marks: () => Promise.resolve(new Map()) },
+        } as unknown as Parameters<typeof createAccountFeed>[0]);
+        const queue = {
+          latest: (key: string, frame: Buffer) => void frames.push({ text: `${key} ${frame.toString()}`, turn }),
+          drop: () => undefined,
+        };
+        const follow = (type: 'swapOrders' | 'spotState', user: Address): void => {
+          const key = `${type}:${user}`;
+          const self = { queue, lost: () => void lost.push(key) } as unknown as UpdateListener;
+          feed.subscribe(key, { type, user }, self);
+        };
+        for (const user of [bad, good]) follow('swapOrders', user);
+        follow('spotState', good);
+      }
+
+      it('loses only followers of an owner whose orders can not be read', async () => {
+        followOrders((owner) => (owner === bad ? Promise.reject(new Error('no quote')) : Promise.resolve([])));
+        await sent(2);
+        expect(lost).to.deep.equal([`swapOrders:${bad}`]);
+        expect(frames.map(({ text }) => text.split(' ')[0]).sort()).to.deep.equal([
+          ...[`spotState:${good}`, `swapOrders:${good}`],
+        ]);
+      });
+
+      it('keeps balances waiting for none of them', async () => {
+        let answer: (orders: object[]) => void = () => undefined;
+        followOrders(() => new Promise((resolve) => (answer = resolve)));
+        await sent(1);
+        expect(frames[0]!.text).to.match(/^spotState:/);
+        answer([]);
+        await until(() => frames.length === 2 || lost.length > 0);
+        expect(lost).to.deep.equal([]);
+      });
     });
   });
 });
