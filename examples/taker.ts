@@ -122,14 +122,10 @@ async function swap(
   const head = await provider.getBlock('latest');
   const deadline = (head?.timestamp ?? 0) + DEADLINE_SEC;
   const send = entrypoint.getFunction('swap');
-  const sent = (await send(
-    tokenIn.address,
-    tokenOut.address,
-    amountIn,
-    minAmountOut,
-    wallet.address,
-    deadline,
-  )) as ContractTransactionResponse;
+  const args = [tokenIn.address, tokenOut.address, amountIn, minAmountOut, wallet.address, deadline];
+  // By the time it is mined the curve may be another one, which costs a little more gas than estimated.
+  const gasLimit = ((await send.estimateGas(...args)) * 4n) / 3n;
+  const sent = (await send(...args, { gasLimit })) as ContractTransactionResponse;
   const receipt = await sent.wait();
   if (receipt === null) throw new Error(`swap ${sent.hash} was not mined`);
   return receipt;

@@ -1,5 +1,6 @@
 import type { Address } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
+import { gasLimit } from './wallet.js';
 import type { Reader, Signer } from './wallet.js';
 
 /** The parts of viem's clients that are used; viem itself is not imported. */
@@ -13,6 +14,8 @@ interface Wallet {
 interface Public {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
   call(args: any): Promise<{ data?: string | undefined }>;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
+  estimateGas(args: any): Promise<bigint>;
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
   waitForTransactionReceipt(args: any): Promise<{ status: string; transactionHash: string }>;
 }
@@ -28,7 +31,8 @@ export function fromViem(wallet: Wallet, client: Public): { signer: Signer; read
       async sendTransaction({ to, data }) {
         if (wallet.sendTransaction === undefined)
           throw new CurvebookError('CANNOT_SEND', 'the wallet sends no transactions');
-        const hash = await wallet.sendTransaction({ account, to, data });
+        const gas = gasLimit(await client.estimateGas({ account: account.address, to, data }));
+        const hash = await wallet.sendTransaction({ account, to, data, gas });
         const { status, transactionHash } = await client.waitForTransactionReceipt({ hash });
         if (status !== 'success') throw new CurvebookError('REVERTED', `${hash} reverted`);
         return transactionHash;

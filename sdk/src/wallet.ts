@@ -24,6 +24,14 @@ export interface Signer {
   sendTransaction?(call: Call): Promise<string>;
 }
 
+/**
+ * The gas limit of a transaction that was estimated: a third more, rounded up. By the time it is mined another curve may be posted or more of this one
+ * taken, which costs some gas more; a transaction with exactly what was estimated would then be paid for and bring nothing.
+ */
+export function gasLimit(estimatedGas: bigint): bigint {
+  return (estimatedGas * 4n + 2n) / 3n;
+}
+
 /** Asks the chain. */
 export interface Reader {
   /** eth_call at the newest block. */

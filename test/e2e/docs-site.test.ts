@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { until } from '../support/stack.js';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console/console-browser.js';
+import { hasBrowser, inAllLooks, withConsole, type ConsoleInBrowser } from '../support/console/console-browser.js';
 
 /** What one page of the walk is: its anchors and where its links lead. */
 interface Walked {
@@ -44,12 +44,10 @@ if (hasBrowser()) {
     let url: string;
     const walked = new Map<string, Walked>();
 
-    before(async () => {
-      opened = await openConsole();
-      ({ page, url } = opened);
+    withConsole((now) => {
+      opened = now;
+      ({ page, url } = now);
     });
-    after(() => opened?.close());
-    afterEach(() => expect(opened.problems()).to.deep.equal([]));
 
     async function fetchPage(path: string): Promise<Walked> {
       const reply = await fetch(url + path);

@@ -1,11 +1,14 @@
 /** What the swap page makes of what is typed and of what the server says: exact, and never more than is there. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { parseTransaction } from 'viem';
 import { formatUnits } from '../../core/amounts.js';
+import type { Address, Hex } from '../../core/types.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
 import { entered, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
+import { keyProvider } from '../../web/src/wallet/key-provider.js';
 import { decoded, revertName } from '../../web/src/wallet/errors.js';
-import { typedDataJson } from '../../web/src/wallet/signer.js';
+import { signerOf, typedDataJson } from '../../web/src/wallet/signer.js';
 import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 
 const weth = { symbol: 'WETH', address: `0x42${'0'.repeat(37)}6`, decimals: 18 };
@@ -111,6 +114,67 @@ describe('the swap page', () => {
     expect(decoded({ message: 'x', data: short }, { contracts })).to.include({ code: 'ERC20InsufficientBalance' });
     expect(decoded({ message: 'x', data }, { contracts }).remedy).to.be.a('string');
     expect(decoded({ code: 4001, message: 'no' }, { contracts }).code).to.equal('REFUSED');
+  });
+
+  /** A wallet on the chain of the deployment that answers as told, and says what it was asked to send. */
+  function walletThat(answers: Record<string, unknown>) {
+    const sent: unknown[] = [];
+    const provider = {
+      request: ({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> => {
+        if (method === 'eth_sendTransaction') sent.push(params[0]);
+        const known = {
+          eth_chainId: '0x2105',
+          eth_call: '0x',
+          eth_estimateGas: '0x1a6f7',
+          eth_sendTransaction: '0xab',
+        };
+        return Promise.resolve({ ...known, ...answers }[method]);
+      },
+    };
+    const address = `0x${'44'.repeat(20)}`;
+    return { sent, address, signer: signerOf(provider, address, { ...deployment, contracts }) };
+  }
+
+  it('sends with a third more gas than estimated, which another curve may need', async () => {
+    const transaction = { to: contracts.entrypoint.address as Address, data: '0x1234' as const };
+    const { sent, address, signer } = walletThat({
+      eth_getTransactionCount: '0x1',
+      eth_getTransactionByHash: { nonce: '0x0' },
+      eth_getTransactionReceipt: { status: '0x1' },
+    });
+    expect(await signer.sendTransaction?.(transaction)).to.equal('0xab');
+    const gas = `0x${Math.ceil((0x1a6f7 * 4) / 3).toString(16)}`;
+    expect(sent).to.deep.equal([{ from: address, ...transaction, gas }]);
+  });
+
+  it('does not wait for a transaction whose place another one took', async () => {
+    const transaction = { to: contracts.entrypoint.address as Address, data: '0x1234' as const };
+    const lost = { eth_getTransactionCount: '0x8', eth_getTransactionReceipt: null };
+    const { signer } = walletThat({ ...lost, eth_getTransactionByHash: { nonce: '0x7' } });
+    const failure = await signer.sendTransaction?.(transaction).catch((error: unknown) => error);
+    expect(failure).to.include({ code: 'REPLACED' });
+  });
+
+  it('takes the next nonce when a bot of the sandbox was quicker, and sends nothing twice', async () => {
+    const nonces: number[] = [];
+    const rpc = {
+      request: ({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> => {
+        if (method === 'eth_getTransactionCount') return Promise.resolve(`0x${nonces.length.toString(16)}`);
+        if (method === 'eth_getBlockByNumber') return Promise.resolve({ baseFeePerGas: '0x7' });
+        if (method !== 'eth_sendRawTransaction') return Promise.resolve('0x2105');
+        nonces.push(parseTransaction(params[0] as Hex).nonce ?? 0);
+        if (nonces.length === 1) return Promise.reject(new Error('Nonce too low. Expected nonce to be 1 but got 0.'));
+        if (nonces.length === 2) return Promise.reject(new Error('replacement transaction underpriced'));
+        return nonces.length === 3 ? Promise.resolve('0xab') : Promise.reject(new Error('execution reverted'));
+      },
+    };
+    const wallet = keyProvider(`0x${'7'.repeat(64)}`, rpc);
+    const params = [{ to: `0x${'55'.repeat(20)}`, data: '0x', gas: '0x5208' }];
+    expect(await wallet.request({ method: 'eth_sendTransaction', params })).to.equal('0xab');
+    expect(nonces).to.deep.equal([0, 1, 2]);
+    const failure = await wallet.request({ method: 'eth_sendTransaction', params }).catch((error: unknown) => error);
+    expect(failure).to.be.an('error').with.property('message', 'execution reverted');
+    expect(nonces.length).to.equal(4);
   });
 
   it('hands typed data to wallets with the type of its domain, and integers as text', () => {

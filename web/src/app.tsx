@@ -2,7 +2,7 @@ import { lazy, Suspense, useState } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { ShownContext, symbolOf } from './market-context.js';
 import type { Deployment, Status } from './market-context.js';
-import { useRead, useStream, useStreamState } from './platform.js';
+import { useRead, useSame, useStream, useStreamState } from './platform.js';
 import { StateBanner, StatePill } from './states.js';
 import { applyTheme, nextTheme, storedTheme } from './theme.js';
 import { AccountMenu, WalletBanner } from './wallet/account-menu.js';
@@ -18,7 +18,9 @@ const FillPage = lazy(async () => ({ default: (await import('./pages/fill.js')).
 /** The console: the frame around each page, and what all pages need to know. */
 export function App() {
   const deployment = useRead('deployment', (read) => read.deployment(), 30_000);
-  if (deployment.data === null) {
+  // Clients and wallets are made anew when it changes, which it hardly ever does.
+  const known = useSame(deployment.data);
+  if (known === null) {
     return (
       <main className="page">
         <StateBanner status={null} failed={deployment.error} />
@@ -27,8 +29,8 @@ export function App() {
     );
   }
   return (
-    <WalletsProvider deployment={deployment.data}>
-      <Frame deployment={deployment.data} />
+    <WalletsProvider deployment={known}>
+      <Frame deployment={known} />
     </WalletsProvider>
   );
 }

@@ -1,4 +1,4 @@
-import { createContext, use, useEffect, useState, useSyncExternalStore } from 'react';
+import { createContext, use, useEffect, useMemo, useState, useSyncExternalStore } from 'react';
 import { createReadClient } from '../../sdk/src/index.js';
 import type { ReadClient } from '../../sdk/src/index.js';
 import { createStream } from '../../sdk/src/stream.js';
@@ -131,6 +131,12 @@ export function useSettled<T>(value: T, forMs = 300): T {
     return () => clearTimeout(timer);
   }, [value, forMs]);
   return settled;
+}
+
+/** The value that was given first of those that read the same as JSON, so that an answer like the one before changes nothing. */
+export function useSame<T>(value: T): T {
+  const text = JSON.stringify(value);
+  return useMemo(() => value, [text]);
 }
 
 /** The time, for ages: a new one every second. */

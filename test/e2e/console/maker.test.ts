@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { Contract, JsonRpcProvider, Wallet, type ContractTransactionResponse } from 'ethers';
 import type { Locator, Page } from 'playwright-core';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
+import { hasBrowser, inAllLooks, withConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
 import { walletStandIn } from '../../support/console/wallet-stand-in.js';
 
 if (hasBrowser()) {
@@ -12,12 +12,13 @@ if (hasBrowser()) {
     let page: Page;
     let url: string;
 
-    before(async () => {
-      opened = await openConsole({ CHECKPOINT_INTERVAL_SEC: '5' });
-      ({ page, url } = opened);
-    });
-    after(() => opened?.close());
-    afterEach(() => expect(opened.problems()).to.deep.equal([]));
+    withConsole(
+      (now) => {
+        opened = now;
+        ({ page, url } = now);
+      },
+      { CHECKPOINT_INTERVAL_SEC: '5' },
+    );
 
     const step = (name: string): Locator =>
       page.locator('.checklist li').filter({ has: page.locator('strong', { hasText: new RegExp(`^${name}`) }) });

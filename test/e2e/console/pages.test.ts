@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
+import { hasBrowser, inAllLooks, withConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
 
 if (hasBrowser()) {
   describe('the console in a browser', function () {
@@ -11,12 +11,10 @@ if (hasBrowser()) {
     let page: Page;
     let url: string;
 
-    before(async () => {
-      opened = await openConsole();
-      ({ page, url } = opened);
+    withConsole((now) => {
+      opened = now;
+      ({ page, url } = now);
     });
-    after(() => opened?.close());
-    afterEach(() => expect(opened.problems()).to.deep.equal([]));
 
     it('shows the way of an order, and each fill adding up', async () => {
       await page.goto(url);

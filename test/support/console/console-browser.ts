@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { openReader, type Reader, type Running } from '../api/reader.js';
 
@@ -15,6 +16,11 @@ const PICTURES = fileURLToPath(new URL('../../../cache/console/', import.meta.ur
 const PICTURE_MAX_PX = 3_000;
 /** A bound, not an expectation: machines that run tests are busy. */
 const SOON_MS = 60_000;
+/** Of what a page showed when its test failed, so much is told. */
+const TOLD_CHARS = 4_000;
+const TOLD_LINES = 25;
+/** In the reason of a failure, which is listed with others. */
+const REASON_CHARS = 1_200;
 
 /** Whether there is a browser; says what is skipped where there is none. */
 export function hasBrowser(): boolean {
@@ -34,6 +40,8 @@ export interface ConsoleInBrowser {
   /** Serious faults of accessibility, and whether the page is wider than the window. */
   faults(): Promise<string[]>;
   picture(name: string): Promise<void>;
+  /** Where the page is, what it shows, its problems so far and the newest lines of the sandbox: for a test that failed. */
+  told(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -90,6 +98,19 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
         const clip = { x: 0, y: 0, width, height: Math.min(height, PICTURE_MAX_PX) };
         await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true, clip });
       },
+      async told() {
+        const body = await page
+          .locator('body')
+          .innerText({ timeout: 5_000 })
+          .catch((error: unknown) => String(error));
+        const text = body.replace(/\s*\n\s*/g, '\n');
+        return [
+          `at ${page.url()}`,
+          ...problems.map((problem) => `problem: ${problem}`),
+          `the page shows:\n${text.length > TOLD_CHARS ? `${text.slice(0, TOLD_CHARS)} …` : text}`,
+          `the sandbox printed at last:\n${sandbox.lines().slice(-TOLD_LINES).join('\n')}`,
+        ].join('\n');
+      },
       async close() {
         await opened.close();
         await reader.close();
@@ -100,6 +121,31 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
     await reader.close();
     throw error;
   }
+}
+
+/**
+ * Opens a console before the tests of a suite and closes it after them. Each test must leave no problem of the page. One that fails says what the
+ * page showed, in its output and, shorter, in its reason, and leaves a picture in cache/console/.
+ */
+export function withConsole(onOpened: (opened: ConsoleInBrowser) => void, env: Record<string, string> = {}): void {
+  let opened: ConsoleInBrowser | undefined;
+  before(async () => {
+    opened = await openConsole(env);
+    onOpened(opened);
+  });
+  after(() => opened?.close());
+  afterEach(async function () {
+    const { currentTest } = this;
+    if (opened === undefined) return;
+    if (currentTest?.state === 'failed') {
+      const name = `failed-${currentTest.title.replace(/[^a-z\d]+/gi, '-').slice(0, 60)}`;
+      const told = `${await opened.told()}\na picture of it: cache/console/${name}.png`;
+      console.log(`what the page showed when "${currentTest.title}" failed\n${told}`);
+      if (currentTest.err !== undefined) currentTest.err.message += `\n${told.slice(0, REASON_CHARS)}`;
+      await opened.picture(name).catch((error: unknown) => console.log(`no picture: ${String(error)}`));
+    }
+    expect(opened.problems()).to.deep.equal([]);
+  });
 }
 
 /** Draws a page in both themes and at two widths, and judges each. */

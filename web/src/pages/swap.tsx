@@ -33,7 +33,7 @@ export function SwapPage() {
   const [slippageBps, setSlippage] = useState<number>(50);
   const [maxFeeText, setMaxFee] = useState('');
   const taker = useTaker(deployment);
-  const { run, start, forget } = useRun(taker);
+  const { run, start, forget } = useRun(taker, session?.address ?? null);
   const sell = tokenAt(deployment.tokens, sellAddress);
   const buy = tokenAt(deployment.tokens, buyAddress);
   const amount = entered(text, sell);
@@ -218,9 +218,7 @@ export function SwapPage() {
         )}
       </form>
       {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
-      {run?.stage === 'done' && run.txHash !== null && session !== null && (
-        <Receipt taker={session.address} txHash={run.txHash} />
-      )}
+      {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
       {amount.units !== null && sell !== buy && (
         <CopyAs
           swap={{

@@ -7,6 +7,8 @@ import type { Mode } from './terms.js';
 /** Where a swap stands, from the click to the chain. */
 export interface Run {
   mode: Mode;
+  /** Who swaps: the account of the page may be another one by the end. */
+  taker: string;
   stage: 'allowing' | 'quoting' | 'signing' | 'waiting' | 'sending' | 'done' | 'failed';
   quote: GaslessQuote | null;
   sinceMs: number;
@@ -36,14 +38,14 @@ interface Runner {
 }
 
 /** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows its result. */
-export function useRun(taker: TakerClient | null): Runner {
+export function useRun(taker: TakerClient | null, address: string | null): Runner {
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);
   useEffect(() => () => leaving.current?.abort(), []);
 
   const start = useCallback(
     (mode: Mode, swap: Swap) => {
-      if (taker === null) return;
+      if (taker === null || address === null) return;
       leaving.current?.abort();
       const mine = new AbortController();
       leaving.current = mine;
@@ -51,12 +53,13 @@ export function useRun(taker: TakerClient | null): Runner {
         if (!mine.signal.aborted) setRun((old) => (old === null ? null : { ...old, ...what }));
       };
       const stage = mode === 'gasless' ? 'quoting' : 'sending';
-      setRun({ mode, stage, quote: null, sinceMs: Date.now(), orderId: null, txHash: null, error: null });
+      const nothing = { quote: null, orderId: null, txHash: null, error: null };
+      setRun({ mode, taker: address, stage, sinceMs: Date.now(), ...nothing });
       void perform(taker, mode, swap, change, mine.signal).catch((error: unknown) =>
         change({ stage: 'failed', error: explained(error) }),
       );
     },
-    [taker],
+    [taker, address],
   );
   return { run, start, forget: () => setRun(null) };
 }

@@ -100,7 +100,7 @@ import { createTakerClient } from '@curvebook/sdk/taker';
 import { fromEthers } from '@curvebook/sdk/ethers';
 
 const wallet = new Wallet(process.env.PRIVATE_KEY, new JsonRpcProvider('${rpcOf(swap)}'));
-const { signer, reader } = fromEthers(wallet);
+const { signer, reader } = await fromEthers(wallet);
 ${contractsCode(swap)}
 const taker = createTakerClient({ url: '${swap.url}', signer, reader, contracts });
 ${callCode(swap)}

@@ -4,10 +4,15 @@ import { toSafeInt } from '../../../core/amounts.js';
 import type { Hex } from '../../../core/types.js';
 import type { Provider } from './provider.js';
 
+/** What nodes say when another transaction of the account was quicker: nothing was sent. */
+const NONCE_TAKEN = /nonce|underpriced|already known/i;
+const SEND_TRIES = 4;
+
 interface Transaction {
   from: string;
   to: Hex;
   data: Hex;
+  gas: Hex;
 }
 
 type TypedDataOfWallets = Parameters<ReturnType<typeof privateKeyToAccount>['signTypedData']>[0];
@@ -20,12 +25,22 @@ export function keyProvider(privateKey: string, rpc: Provider | null): Provider 
     return (await rpc.request({ method, params })) as string;
   };
 
-  async function send({ to, data }: Transaction): Promise<string> {
+  /** The accounts of a sandbox are shared with its bots. */
+  async function send(transaction: Transaction): Promise<string> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await sendOnce(transaction);
+      } catch (error) {
+        if (tries === SEND_TRIES || !(error instanceof Error && NONCE_TAKEN.test(error.message))) throw error;
+      }
+    }
+  }
+
+  async function sendOnce({ to, data, gas }: Transaction): Promise<string> {
     const from = account.address;
-    const [chainId, nonce, gas, block] = await Promise.all([
+    const [chainId, nonce, block] = await Promise.all([
       ask('eth_chainId'),
       ask('eth_getTransactionCount', [from, 'pending']),
-      ask('eth_estimateGas', [{ from, to, data }]),
       rpc?.request({ method: 'eth_getBlockByNumber', params: ['latest', false] }) as Promise<{
         baseFeePerGas: string;
       }>,
@@ -37,8 +52,7 @@ export function keyProvider(privateKey: string, rpc: Provider | null): Provider 
       nonce: toSafeInt(BigInt(nonce)),
       to,
       data,
-      // The curve may be another one by then, which costs a little more.
-      gas: (BigInt(gas) * 13n) / 10n,
+      gas: BigInt(gas),
       maxPriorityFeePerGas: tip,
       maxFeePerGas: BigInt(block.baseFeePerGas) * 2n + tip,
     });

@@ -94,32 +94,37 @@ export function WalletsProvider({ deployment, children }: { deployment: Deployme
 
   const follow = useCallback(
     async ({ info, provider }: FoundWallet, method: 'eth_requestAccounts' | 'eth_accounts') => {
-      const address = addressIn(await provider.request({ method }));
+      let address = addressIn(await provider.request({ method }));
       if (address === null) return;
-      ending.current();
-      const become = (next: string, chainId: number | null): void =>
-        setSession({
-          ...{ address: next, name: info.name, kind: 'wallet', provider, chainId },
-          signer: signerOf(provider, next, deployment),
-          reader: readerOf(provider),
-        });
-      become(address, chainNumber(await provider.request({ method: 'eth_chainId' })));
-      remember(`wallet:${info.rdns}`);
-      const onAccounts = (said: unknown): void => {
-        const next = addressIn(said);
-        if (next === null) return leave();
-        setSession((old) =>
-          old === null ? null : { ...old, address: next, signer: signerOf(provider, next, deployment) },
-        );
+      let chainId: number | null | undefined;
+      let isFollowed = true;
+      const reader = readerOf(provider);
+      const show = (): void => {
+        if (address === null || chainId === undefined || !isFollowed) return;
+        const signer = signerOf(provider, address, deployment);
+        setSession({ address, name: info.name, kind: 'wallet', provider, chainId, signer, reader });
       };
-      const onChain = (said: unknown): void =>
-        setSession((old) => (old === null ? null : { ...old, chainId: chainNumber(said) }));
+      const onAccounts = (said: unknown): void => {
+        address = addressIn(said);
+        if (address === null) leave();
+        else show();
+      };
+      const onChain = (said: unknown): void => {
+        chainId = chainNumber(said);
+        show();
+      };
+      // Listened to before anything else is asked: a change meanwhile would go unheard.
+      ending.current();
       provider.on?.('accountsChanged', onAccounts);
       provider.on?.('chainChanged', onChain);
       ending.current = () => {
+        isFollowed = false;
         provider.removeListener?.('accountsChanged', onAccounts);
         provider.removeListener?.('chainChanged', onChain);
       };
+      remember(`wallet:${info.rdns}`);
+      const asked = await provider.request({ method: 'eth_chainId' }).catch(() => null);
+      if (chainId === undefined) onChain(asked);
     },
     [deployment, leave],
   );

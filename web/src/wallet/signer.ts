@@ -1,6 +1,7 @@
 /** A wallet of the browser as the SDK's clients take it. */
 import { CurvebookError } from '../../../sdk/src/index.js';
 import type { Reader, Signer, TypedData } from '../../../sdk/src/taker.js';
+import { gasLimit } from '../../../sdk/src/wallet.js';
 import type { Deployment } from '../market-context.js';
 import { decoded } from './errors.js';
 import type { Provider } from './provider.js';
@@ -8,6 +9,9 @@ import type { Provider } from './provider.js';
 const POLL_MS = 500;
 /** A transaction that is not mined by then is given up on here, not on the chain. */
 const MINED_MS = 300_000;
+
+/** Behind one endpoint are several nodes, which are not equally far. */
+const REPLACED_LOOKS = 3;
 
 const DOMAIN_TYPES: Readonly<Record<string, string>> = {
   name: 'string',
@@ -50,14 +54,29 @@ export function signerOf(provider: Provider, address: string, deployment: Deploy
     }
   }
 
+  const ask = (method: string, params: readonly unknown[]): Promise<unknown> => provider.request({ method, params });
+
+  async function receiptOf(hash: string): Promise<string | null> {
+    const receipt = (await ask('eth_getTransactionReceipt', [hash])) as { status?: string } | null;
+    if (receipt === null || receipt.status === '0x1') return receipt === null ? null : hash;
+    throw new CurvebookError('REVERTED', `${hash} reverted`, { remedy: 'the state changed meanwhile: try again' });
+  }
+
   async function mined(hash: string): Promise<string> {
+    let nonce: bigint | null = null;
+    let looksReplaced = 0;
     for (const endMs = Date.now() + MINED_MS; Date.now() < endMs;) {
-      const receipt = (await provider.request({ method: 'eth_getTransactionReceipt', params: [hash] })) as {
-        status?: string;
-      } | null;
-      if (receipt !== null) {
-        if (receipt.status === '0x1') return hash;
-        throw new CurvebookError('REVERTED', `${hash} reverted`, { remedy: 'the state changed meanwhile: try again' });
+      const sent = (await ask('eth_getTransactionByHash', [hash])) as { nonce?: string } | null;
+      if (typeof sent?.nonce === 'string') nonce = BigInt(sent.nonce);
+      const count = BigInt((await ask('eth_getTransactionCount', [address, 'latest'])) as string);
+      // Asked last: whatever was counted has its receipt by now.
+      const found = await receiptOf(hash);
+      if (found !== null) return found;
+      looksReplaced = nonce !== null && count > nonce ? looksReplaced + 1 : 0;
+      if (looksReplaced === REPLACED_LOOKS) {
+        const text = `another transaction of the account took the place of ${hash}`;
+        const remedy = 'look in the wallet whether it was sped up or cancelled, and in the history';
+        throw new CurvebookError('REPLACED', text, { remedy });
       }
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
@@ -78,8 +97,10 @@ export function signerOf(provider: Provider, address: string, deployment: Deploy
       guarded(async () => {
         const transaction = { from: address, ...call };
         // Says why it would revert, which many wallets don't.
-        await provider.request({ method: 'eth_call', params: [transaction, 'latest'] });
-        return mined((await provider.request({ method: 'eth_sendTransaction', params: [transaction] })) as string);
+        await ask('eth_call', [transaction, 'latest']);
+        // Wallets differ in how much they add to what they estimate, down to nothing.
+        const gas = `0x${gasLimit(BigInt((await ask('eth_estimateGas', [transaction])) as string)).toString(16)}`;
+        return mined((await ask('eth_sendTransaction', [{ ...transaction, gas }])) as string);
       }),
   };
 }
