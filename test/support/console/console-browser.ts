@@ -14,6 +14,8 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const PICTURES = fileURLToPath(new URL('../../../cache/console/', import.meta.url));
 /** Of a longer page the beginning is kept. */
 const PICTURE_MAX_PX = 3_000;
+/** What a browser notes of a server that is away or says by 503 that it is behind: the page shows it, and has no part in it. */
+const NO_FAULT = /ERR_CONNECTION_REFUSED|status of 503/;
 /** A bound, not an expectation: machines that run tests are busy. */
 const SOON_MS = 60_000;
 /** Of what a page showed when its test failed, so much is told. */
@@ -63,7 +65,7 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
     const problems: string[] = [];
     page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
     page.on('console', (message) => {
-      if (message.type() === 'error' && !message.text().includes('ERR_CONNECTION_REFUSED'))
+      if (message.type() === 'error' && !NO_FAULT.test(message.text()))
         problems.push(`${message.text()} ${message.location().url}`);
     });
     page.on('request', (request) => {
