@@ -1,7 +1,7 @@
 /** The console in a real browser, on the sandbox: from an order to the legs of a fill, and what it shows when something is wrong. */
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { rememberAlerts, tamper } from '../../support/console/person.js';
 import { until } from '../../support/stack.js';
 import { hasBrowser, inAllLooks, withConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
@@ -147,6 +147,44 @@ if (hasBrowser()) {
       opened.problems();
     });
 
+    it('says that the server was killed, keeps what it knows, and goes on once it is back', async () => {
+      await page.goto(url);
+      await page.getByRole('cell', { name: '✓ yes' }).first().waitFor();
+      opened.killServer();
+      await page.getByRole('alert').filter({ hasText: 'Offline' }).waitFor();
+      expect(await page.getByRole('cell', { name: '✓ yes' }).count()).to.be.greaterThan(0);
+      const [newest = ''] = await page.getByRole('region', { name: 'Fills' }).getByRole('link').allInnerTexts();
+      await opened.startServer();
+      await page.getByRole('alert').filter({ hasText: 'Offline' }).waitFor({ state: 'detached' });
+      await until('a newer fill', async () => {
+        const [now = ''] = await page.getByRole('region', { name: 'Fills' }).getByRole('link').allInnerTexts();
+        return now !== newest;
+      });
+      opened.problems();
+    });
+
+    it('calls old what a slow stream has not renewed, and goes on with what was held up', async () => {
+      const held: (() => void)[] = [];
+      let isSlow = false;
+      await page.routeWebSocket(/\/ws$/, (socket) => {
+        const server = socket.connectToServer();
+        server.onMessage((message) => {
+          if (isSlow) held.push(() => socket.send(message));
+          else socket.send(message);
+        });
+      });
+      await page.goto(`${url}/swap`);
+      const pill = (state: string): Locator => page.getByRole('status').filter({ hasText: state });
+      await pill('● live').waitFor();
+      isSlow = true;
+      await pill('◐ stale').waitFor();
+      await page.getByText('What is shown may be old').waitFor();
+      isSlow = false;
+      for (const send of held) send();
+      await pill('● live').waitFor();
+      await page.getByText('What is shown may be old').waitFor({ state: 'detached' });
+    });
+
     it('shows an operator what runs, what is owed and held, and who may do what on the chain', async () => {
       await page.goto(`${url}/operator`);
       const tiles = page.getByRole('region', { name: 'Tiles' });
@@ -198,6 +236,35 @@ if (hasBrowser()) {
         await page.getByRole('table').first().waitFor();
         expect(await inAllLooks(opened, name), name).to.deep.equal({});
       }
+    });
+
+    it('strikes the fills that a reorganisation took back, once the operator has let the ledger follow', async () => {
+      const { rpc_url: rpcUrl } = (await (await fetch(`${url}/v0/deployment`)).json()) as { rpc_url: string };
+      const chain = async (method: string, params: unknown[] = []): Promise<string> => {
+        const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+        const reply = await fetch(rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+        return ((await reply.json()) as { result: string }).result;
+      };
+      const newestFill = async (): Promise<number> => {
+        const [fill] = (await (await fetch(`${url}/v0/fills?pair=WETH-USDC&limit=1`)).json()) as { fill_seq: number }[];
+        return fill?.fill_seq ?? 0;
+      };
+      await page.goto(url);
+      const common = await chain('evm_snapshot');
+      const kept = await newestFill();
+      await until('fills that will be taken back', async () => (await newestFill()) > kept + 1);
+      await chain('evm_revert', [common]);
+      await page.getByRole('alert').filter({ hasText: 'canonical_mismatch' }).waitFor();
+      await until('the ledger to follow', () =>
+        opened.curvebook('reconcile', '--yes').then(
+          () => true,
+          () => false,
+        ),
+      );
+      await page.getByRole('alert').filter({ hasText: 'Halted' }).waitFor({ state: 'detached' });
+      const struck = page.getByRole('region', { name: 'Taken back' }).locator('s');
+      await struck.first().waitFor();
+      expect((await struck.allInnerTexts()).join('\n')).to.contain(`#${kept + 1} `);
     });
   });
 }

@@ -27,7 +27,7 @@ if (hasBrowser()) {
         .locator('dd');
 
     /** Presses the button of the swap until there is a receipt of it. */
-    async function pressUntilSwapped(amount: string): Promise<Locator> {
+    async function pressUntilSwapped(sold: string): Promise<Locator> {
       const receipt = page.getByRole('region', { name: 'Receipt' });
       const progress = page.getByRole('region', { name: 'Progress' });
       const failed = progress.getByRole('alert');
@@ -35,7 +35,7 @@ if (hasBrowser()) {
         if (await failed.isVisible()) await failed.getByRole('button', { name: 'Close' }).click();
       };
       await close();
-      const done = receipt.getByText(`Gave ${amount} WETH, got`);
+      const done = receipt.getByText(`Gave ${sold}, got`);
       await pressUntilDone(swapButton(), { taken: progress, done, failed, again: close });
       return receipt;
     }
@@ -45,7 +45,7 @@ if (hasBrowser()) {
       await page.getByLabel('Act as').selectOption(role);
       await page.getByLabel('You sell', { exact: true }).fill(amount);
       await page.getByRole('radio', { name: mode }).check();
-      const receipt = await pressUntilSwapped(amount);
+      const receipt = await pressUntilSwapped(`${amount} WETH`);
       // A gasless order may find a better price over pools alone; a direct one has makers always.
       const makers = receipt.getByText('✓ computed in this browser');
       await (role === 'taker3' ? makers.or(receipt.getByText('over pools alone')) : makers).first().waitFor();
@@ -62,6 +62,41 @@ if (hasBrowser()) {
       await swapped('maker3', '0.25', /^Direct/);
       const swaps = page.getByRole('region', { name: 'Swaps' });
       await swaps.getByRole('row').filter({ hasText: '0.25 WETH' }).first().waitFor();
+    });
+
+    it('allows a token by a signature, too, where the token takes one: no transaction of the account', async () => {
+      const { rpc_url: rpcUrl } = (await (await fetch(`${url}/v0/deployment`)).json()) as { rpc_url: string };
+      const accounts = (await (await fetch(`${url}/sandbox/accounts`)).json()) as { role: string; address: string }[];
+      const params = [accounts.find(({ role }) => role === 'maker3')?.address, 'latest'];
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getTransactionCount', params });
+      const count = async (): Promise<unknown> =>
+        (await fetch(rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+      const before = await count();
+      await page.getByRole('button', { name: 'Sell what is bought' }).click();
+      await page.getByLabel('You sell', { exact: true }).fill('700');
+      await page.getByRole('radio', { name: /^Gasless/ }).check();
+      const receipt = await pressUntilSwapped('700 USDC');
+      await page.getByText('Allowed to Permit2 by a signature of its own').waitFor();
+      await receipt.getByText('Gave 700 USDC, got').waitFor();
+      expect(await count()).to.deep.equal(before);
+    });
+
+    it('finds an order in the history of the address that was on its way when the page was loaded again', async () => {
+      await page.reload();
+      await page.getByLabel('You sell', { exact: true }).fill('0.31');
+      const progress = page.getByRole('region', { name: 'Progress' });
+      const signed = progress.locator('li.good').filter({ hasText: 'Your signature' });
+      const close = progress.getByRole('button', { name: 'Close' });
+      // Wrapped ether takes no approval by signature: a transaction comes first.
+      await pressUntilDone(swapButton(), {
+        taken: progress,
+        done: signed,
+        failed: progress.getByRole('alert'),
+        again: () => close.click(),
+      });
+      await page.reload();
+      const orders = page.getByRole('region', { name: 'Gasless orders' });
+      await orders.getByRole('row').filter({ hasText: '0.31 WETH' }).filter({ hasText: 'filled' }).waitFor();
     });
 
     it('goes on as the same account after a reload', async () => {
@@ -136,7 +171,7 @@ if (hasBrowser()) {
         .locator('.account code')
         .filter({ hasText: addresses[1]?.slice(0, 6).toLowerCase() })
         .waitFor();
-      const receipt = await pressUntilSwapped('0.1');
+      const receipt = await pressUntilSwapped('0.1 WETH');
       const swaps = (await (await fetch(`${url}/v0/takers/${addresses[1]}/swaps?limit=50`)).json()) as {
         swaps: { amount_in: string }[];
       };

@@ -36,6 +36,10 @@ export interface ConsoleInBrowser {
   sandbox: Running;
   /** Runs a command of the operator on this sandbox; resolves with what it printed. */
   curvebook(...words: string[]): Promise<string>;
+  /** Kills the server's process, as a crash does; the chain goes on. */
+  killServer(): void;
+  /** Starts it again by the command that the sandbox prints then. */
+  startServer(): Promise<void>;
   page: Page;
   /** Errors of the page, and whatever was asked of another machine, since the last call. */
   problems(): string[];
@@ -76,6 +80,12 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
     return {
       ...{ url, sandbox, page },
       problems: () => problems.splice(0),
+      killServer: () => void expect(reader.signal('SIGKILL', ' serve ')).to.equal(1),
+      async startServer() {
+        const command = /node \S*curvebook\.mjs serve .*/;
+        const line = await sandbox.line((one) => command.test(one));
+        reader.start(command.exec(line)?.[0] ?? '');
+      },
       async curvebook(...words) {
         const home = `${reader.folder}/.curvebook`;
         const where = `--manifest ${home}/sandbox.json --database sqlite:${home}/curvebook.sqlite`;

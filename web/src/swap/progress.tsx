@@ -34,6 +34,8 @@ export function Progress({ run, buy, onForget }: { run: Run; buy: Token; onForge
       {run.quote !== null && run.stage !== 'failed' && (
         <p className="caption">
           Signed for at least {shown(formatUnits(run.quote.minBuyUnits, buy.decimals))} {buy.symbol}.
+          {run.quote.signsApproval &&
+            ' Allowed to Permit2 by a signature of its own, which your wallet asks for first.'}
         </p>
       )}
       {untilMs !== null && (run.stage === 'signing' || run.stage === 'waiting') && (
