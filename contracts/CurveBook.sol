@@ -181,7 +181,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         if (!allowed) revert NotEntrypoint(msg.sender);
         (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
         Market storage m = _storage().markets[market];
-        // What the fill holds is written as soon as it is known, so that the walk has little to carry.
+        // Each member of the fill is written as soon as it is known, so that few variables are on the stack during the walk.
         FillRef fill = FillRefLibrary.create(market);
         SwapWord swapWord;
         uint256 available;
@@ -233,8 +233,8 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         _preview(tokenIn, tokenOut, amount, exactOut, true);
     }
 
-    /// @dev Ends the call with (amountIn, amountOut) as its answer.
-    /// @param ofVault Whether the vault must be able to pay.
+    /// @dev Ends the whole external call, with (amountIn, amountOut) as its answer.
+    /// @param ofVault Whether the answer is zero when the vault could not pay `amountOut` now.
     function _preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut, bool ofVault) private view {
         Market storage m = _storage().markets[MarketIds.idOf(tokenIn, tokenOut)];
         PostWord live = m.postWord;
@@ -262,7 +262,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         _answer(amountIn, amountOut);
     }
 
-    /// @dev Ends the call.
+    /// @dev Ends the whole external call with these two words as its answer.
     function _answer(uint256 amountIn, uint256 amountOut) private pure {
         // Same as return (amountIn, amountOut) of the function that was called from outside.
         assembly ("memory-safe") {
@@ -272,6 +272,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         }
     }
 
+    /// @dev What swaps may spend of `token`, in its units.
     function _availableLiquidity(address token) private view returns (uint256 units) {
         ICustodian custodian = CUSTODIAN;
         uint256 selector = uint32(ICustodian.availableLiquidity.selector);
@@ -294,11 +295,14 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         return _storage().markets[MarketIds.idOf(tokenIn, tokenOut)].swapWord.scale().chargesFees();
     }
 
+    /// @dev Reverts `UnknownMarket` for a market that is not listed, else `CurveExpired`.
     function _revertNotLive(bytes32 market, uint256 deadline) private view {
         _listed(market);
         revert CurveExpired(market, deadline);
     }
 
+    /// @dev Reverts with the reason why the walk filled nothing.
+    /// @param available What `CurveMath.tradeStored` returned.
     function _revertUnfilled(uint256 amount, uint256 available) private pure {
         if (amount == 0) revert ZeroAmount();
         if (amount > CurveMath.MAX_AMOUNT) revert AmountTooLarge(amount, CurveMath.MAX_AMOUNT);
@@ -367,7 +371,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         if (!m.swapWord.scale().isListed()) revert UnknownMarket(market);
     }
 
-    /// @dev A route may call a target with any data; of a token that is traded, that could move what orders bring.
+    /// @dev A route may call a target with any data. If the target were a traded token, such a call could move what orders bring to the settler.
     function _checkToken(address token) private view {
         if (address(SETTLER) != address(0) && SETTLER.isTarget(token)) revert ForbiddenToken(token);
     }

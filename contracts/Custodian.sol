@@ -16,14 +16,15 @@ import {ClaimWord, ClaimWordLibrary} from "./types/ClaimWord.sol";
 /// @notice The documentation is in {ICustodian}.
 ///
 /// Deposits, settlements and executions of claims hold one transient lock, and no swap is paid while it is held. So a token's hook can't finish
-/// a swap inside a deposit and have its payment counted as part of what the deposit brought, nor be paid what an execution is about to take.
-/// While a swap is under way, as the entrypoint's own lock says, nothing is deposited or settled: what comes in may be the swap's payment, and
-/// what swaps may spend may be about to leave. A claim may be executed even then, since claims and holdings fall by the same amount.
+/// a swap inside a deposit and have the swap's payment counted as part of the deposit, nor be paid out what an execution is about to take.
+/// While the entrypoint's own lock says that a swap is under way, nothing is deposited or settled: tokens that arrive may be the swap's payment,
+/// and the liquidity that a settlement would count on may be about to leave. A claim may be executed even then, since claims and holdings fall
+/// by the same amount.
 contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
-    /// @notice The contracts of a deployment beside the implementation of the custodian. Of an implementation that is replaced without a new one
-    /// of the custodian, the custodian knows nothing.
+    /// @notice The contracts of a deployment beside this implementation of the custodian. They are fixed here: when one of the other
+    /// implementations is replaced, the custodian refuses to pay to the new one only after it got a new implementation itself.
     struct Peers {
         address custodian;
         address curveBook;
@@ -69,16 +70,16 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     address private immutable ENTRYPOINT_CODE;
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     address private immutable SELF;
-    /// @dev Bit b is set if b is the last byte of any of these addresses, or of zero.
+    /// @dev Bit b is set if b is the last byte of the zero address or of the address of any of the peers.
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     uint256 private immutable LAST_BYTES;
-    /// @dev The same of the last byte but one.
+    /// @dev The same for the last byte but one.
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     uint256 private immutable NEXT_BYTES;
 
     /* SETUP */
 
-    /// @param peers The platform's contracts, each of which is refused as a recipient. What is not there is zero.
+    /// @param peers The platform's contracts, each of which is refused as a recipient. A contract that a deployment does not have is zero.
     /// @custom:oz-upgrades-unsafe-allow constructor
     constructor(Peers memory peers) {
         ENTRYPOINT = peers.entrypoint;
@@ -113,6 +114,8 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         _disableInitializers();
     }
 
+    /// @notice Called once, by the proxy's constructor.
+    /// @param delaySec As in `setWithdrawDelay`.
     function initialize(address owner, uint256 delaySec) external initializer {
         __Ownable_init(owner);
         _setWithdrawDelay(delaySec);
@@ -145,7 +148,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         if (amount == 0) revert ZeroAmount();
         uint256 received = Tokens.pull(token, address(this), amount);
         if (received == 0) revert NothingReceived(token);
-        // What came from elsewhere meanwhile, by a token's hook, is not this maker's.
+        // Tokens that somebody else sent meanwhile, in a hook of this token, are not this maker's.
         if (received > amount) received = amount;
         emit Deposited(msg.sender, token, received);
     }
@@ -203,8 +206,9 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         }
     }
 
-    /// @dev Only a raise can be refused: it must be computed on the present version of the claim, and be covered by free liquidity.
-    /// @return selector Of the error that the settlement deserves, zero for none.
+    /// @dev Only a raise can be refused: it must be computed on the present version of the claim, and free liquidity must cover it. An amount
+    /// that a claim can't hold reverts at once, in a batch, too.
+    /// @return selector Of the error to revert with or to report; zero when the settlement is to be carried out.
     function _refusal(
         ClaimWord current,
         address token,
@@ -263,7 +267,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         }
     }
 
-    /// @dev Asks for the lock but does not take it: the caller's own lock keeps out whatever could count on what is leaving.
+    /// @dev Checks the lock without taking it: the entrypoint holds its own lock meanwhile, under which nothing is deposited or settled.
     function _payOut(address token, address to, uint256 amount, uint256 withheld) private returns (uint256 available) {
         if (_mayBeRefused(to)) _refuse(to);
         available = availableLiquidity(token);
@@ -279,8 +283,8 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         Tokens.push(token, to, amount);
     }
 
-    /// @dev False only if a payment may be made now, by this caller, and to this recipient. Tokens sent to nobody, or to one of the platform's
-    /// own contracts, would be lost or could be taken for something else.
+    /// @dev False only if this caller may make a payment to this recipient now; true when `_refuse` must decide. Tokens sent to the zero
+    /// address, or to one of the platform's own contracts, would be lost or counted as somebody's payment.
     function _mayBeRefused(address to) private view returns (bool possible) {
         (address entrypoint, address self, uint256 lastBytes, uint256 nextBytes) = (
             ENTRYPOINT,
@@ -289,22 +293,23 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
             NEXT_BYTES
         );
         bool entered = _reentrancyGuardEntered();
-        // Same as entered || msg.sender != ENTRYPOINT || isForbiddenRecipient(to), but true for one more recipient in 1,000, or fewer: for those
-        // that end in the last byte of one such account and the last but one of one such account. Two look-ups, whatever their number.
+        // Same as entered || msg.sender != ENTRYPOINT || isForbiddenRecipient(to), but true for about one other recipient in 800, too: for each
+        // whose last byte is that of a forbidden account and whose last byte but one is that of a forbidden account. With up to nine values of
+        // either byte these are at most 81 of 65,536 endings. Costs two look-ups, however many accounts are forbidden.
         assembly ("memory-safe") {
             let ending := and(and(shr(byte(31, to), lastBytes), shr(byte(30, to), nextBytes)), 1)
             possible := or(or(entered, iszero(eq(caller(), entrypoint))), or(ending, eq(to, self)))
         }
     }
 
-    /// @dev Reverts if a payment may indeed not be made.
+    /// @dev Reverts if the payment may not be made, and returns if it may.
     function _refuse(address to) private view {
         if (_reentrancyGuardEntered()) revert ReentrancyGuardReentrantCall();
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
         if (isForbiddenRecipient(to) && !_isReceiving(to)) revert ForbiddenRecipient(to);
     }
 
-    /// @dev Whether it is the settler, which passes on what it receives now within the same order.
+    /// @dev Whether `to` is the settler while it says that it is receiving: it passes on what it gets within the same order.
     function _isReceiving(address to) private view returns (bool) {
         return to == SETTLER && to.code.length != 0 && IOrderSettler(to).isReceiving();
     }

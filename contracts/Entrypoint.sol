@@ -18,8 +18,8 @@ import {FillRef} from "./types/FillRef.sol";
 /// @title Entrypoint
 /// @notice The documentation is in {IEntrypoint}.
 ///
-/// Order within a swap: the curve's counter is written first, then the input is received, then the output paid. So a token's hook that
-/// looks at the market in between sees the depth already taken, and nothing is paid before the vault has what it sold it for.
+/// Order within a swap: the curve's counter is written first, then the input is received, then the output is paid. So a token's hook that
+/// reads the market in between sees the depth as taken already, and the vault pays nothing before it has the input.
 contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, TransientLock {
     /* STORAGE */
 
@@ -69,7 +69,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
     modifier onlySettler() {
         address settler = SETTLER;
         bool allowed;
-        // Same as allowed = msg.sender == SETTLER, without cleaning what is clean.
+        // Same as allowed = msg.sender == SETTLER, without the compiler's masking of addresses that are 160 bits wide already.
         assembly ("memory-safe") {
             allowed := eq(caller(), settler)
         }
@@ -145,7 +145,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         address recipient;
         bool exactOut;
         // Same as (taker, tokenIn, recipient, tokenOut) = (order.owner, order.tokenIn, order.recipient, order.tokenOut) and exactOut =
-        // request.exactOut, of which the types are checked at once.
+        // request.exactOut, with one check that all five values fit their types.
         assembly ("memory-safe") {
             taker := calldataload(order)
             tokenIn := calldataload(add(order, 0x20))
@@ -218,7 +218,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         uint256 maxAmountIn
     ) private returns (uint256 amountIn) {
         uint256 gross = amountOut;
-        // An amount beyond what the curve accepts is passed on as it is, to be refused by its own name.
+        // An amount beyond what the curve accepts is passed on as it is, so that the curve's error names the amount that the caller sent.
         if (amountOut <= CurveMath.MAX_AMOUNT && CURVE_BOOK.chargesFees(tokenIn, tokenOut)) {
             gross = TakerFees.grossFor(amountOut, _storage().ratePpm[msg.sender]);
         }
@@ -228,7 +228,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         _exchange(tokenIn, tokenOut, recipient, fill, amountIn, amountOut, gross - amountOut);
     }
 
-    /// @dev The vault gets at least `amountIn`, measured by its balance, or nothing happens.
+    /// @dev Pulls the input, pays the output and emits `Swap`. Reverts unless the vault's balance of the input rises by at least `amountIn`.
     function _exchange(
         address tokenIn,
         address tokenOut,
@@ -245,15 +245,16 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         _emitSwap(fill, msg.sender, recipient);
     }
 
-    /// @dev The settler brings the input, measured like any other. It gets its order back as it came: all that follows the request.
+    /// @dev Has the settler bring the input, and measures it by the vault's balance as for any other swap. The settler gets back the order that
+    /// it sent: the call data from `order` to the end, which has the order's signature behind its head.
     function _receive(address token, uint256 amount, IOrderSettler.OrderHead calldata order) private {
         bytes4 selector = IOrderSettler.deliver.selector;
         address custodian = CUSTODIAN;
         uint256 received;
         bool unknown;
         // Same as held = Tokens.balanceOf(token, custodian), IOrderSettler(msg.sender).deliver(Delivery(amount, <the order as it came>)),
-        // holds = Tokens.balanceOf(token, custodian) and received = holds > held ? holds - held : 0, with the calls' data in memory that
-        // stays free. The settler is who called, so it has code.
+        // holds = Tokens.balanceOf(token, custodian) and received = holds > held ? holds - held : 0, with the calls' data in memory that is
+        // not reserved. The settler is the caller of this function, so it has code.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, 0x70a08231)
@@ -284,8 +285,8 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         if (received < amount) revert InsufficientReceived(token, received, amount);
     }
 
-    /// @dev Whoever saw the approval on its way can submit it first, which must not stop the swap. It then reverts here, and whether the
-    /// allowance suffices shows when the input is pulled. A token that has no such function makes no difference either.
+    /// @dev Submits the caller's approval and ignores whether that worked. Anybody who saw the approval can submit it first; it then reverts
+    /// here, which must not stop the swap. A token may also have no such function. If the allowance is too small, pulling the input reverts.
     function _tryPermit(address token, Permit calldata permit) private {
         (bool done, ) = token.call(
             abi.encodeCall(
@@ -296,6 +297,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         done;
     }
 
+    /// @dev Takes the amount from the market's live curve.
     function _consume(uint256 amount, address tokenIn, address tokenOut, bool exactOut) private returns (FillRef fill) {
         ICurveBook book = CURVE_BOOK;
         bytes4 selector = ICurveBook.consume.selector;
@@ -320,7 +322,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
     function _payOut(address token, address to, uint256 amount, uint256 withheld) private {
         address custodian = CUSTODIAN;
         bytes4 selector = ICustodian.payOutWithheld.selector;
-        // Same as custodian.payOutWithheld(Payment(token, to, amount, withheld)). That it answers proves that there is code.
+        // Same as custodian.payOutWithheld(Payment(token, to, amount, withheld)). An answer of one word proves that the custodian has code.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, selector)

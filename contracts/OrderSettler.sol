@@ -14,38 +14,39 @@ import {TransientLock} from "./libraries/TransientLock.sol";
 /// @title OrderSettler
 /// @notice The documentation is in {IOrderSettler}.
 ///
-/// Nothing here is worth stealing between transactions, which is why arbitrary calls may be made from here and from nowhere else: owners'
-/// allowances are Permit2's, and Permit2 lets this contract spend only by a signature that fixes where the proceeds go.
+/// Between transactions this contract has no tokens and no allowances. Therefore arbitrary calls may be made from here, and from no other
+/// contract of the platform: owners give their allowances to Permit2, and Permit2 lets this contract spend only by a signature that fixes the
+/// recipient.
 contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     using SafeERC20 for IERC20;
 
     bytes32 private constant WITNESS_TYPEHASH = keccak256(
         "OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"
     );
-    /// @dev Continues Permit2's own stub; the types that it names follow in alphabetical order.
+    /// @dev Permit2 puts the beginning of its own type string in front of this. The types that are named follow in alphabetical order.
     string private constant WITNESS_TYPE_STRING =
         "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"
         "TokenPermissions(address token,uint256 amount)";
-    /// @dev The same word by word.
+    /// @dev `WITNESS_TYPE_STRING` in pieces of 32 bytes, for assembly.
     bytes32 private constant WITNESS_TYPE_1 = "OrderWitness witness)OrderWitnes";
     bytes32 private constant WITNESS_TYPE_2 = "s(address recipient,address toke";
     bytes32 private constant WITNESS_TYPE_3 = "nOut,uint256 minAmountOut)TokenP";
     bytes32 private constant WITNESS_TYPE_4 = "ermissions(address token,uint256";
     bytes32 private constant WITNESS_TYPE_5 = " amount)";
-    /// @dev increaseAllowance(address,uint256), of older tokens.
+    /// @dev increaseAllowance(address,uint256), which older tokens have.
     bytes4 private constant INCREASE_ALLOWANCE_SELECTOR = 0x39509351;
     /// @dev permit(address,address,uint256,uint256,uint8,bytes32,bytes32), permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32) of
     /// DAI, and permit(address,address,uint256,uint256,bytes). The spender is the second argument of each.
     bytes4 private constant PERMIT_SELECTOR = 0xd505accf;
     bytes4 private constant DAI_PERMIT_SELECTOR = 0x8fcbaf0c;
     bytes4 private constant BYTES_PERMIT_SELECTOR = 0x9fd5a6cf;
-    /// @dev Of a permit up to its spender.
+    /// @dev Length of a permit's call data up to the end of its spender.
     uint256 private constant PERMIT_HEAD_BYTES = 0x44;
-    /// @dev Most gas for a permit: more than twice what honest ones take, those of accounts with code among them.
+    /// @dev Most gas that a permit gets: more than twice what honest tokens take, also for owners whose signature a contract checks.
     uint256 private constant PERMIT_GAS = 200_000;
-    /// @dev Of an order without its signature.
+    /// @dev Length of an encoded order up to the offset of its signature.
     uint256 private constant HEAD_BYTES = 0x100;
-    /// @dev Of a call of `deliver` with the head of an order alone.
+    /// @dev Length of a call of `deliver` that no signature follows: the input was pulled before.
     uint256 private constant PULLED_CALL_BYTES = 0x24 + HEAD_BYTES;
 
     address private immutable PERMIT2;
@@ -53,7 +54,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     address private immutable CUSTODIAN;
     address private immutable CURVE_BOOK;
 
-    /// @dev While our own curve pays the output of a step to this contract.
+    /// @dev True while a step swaps against our own curve, whose output the vault pays to this contract.
     bool private transient _receiving;
 
     mapping(address account => bool) private _executors;
@@ -195,6 +196,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
 
     /* INTERNAL */
 
+    /// @dev Fills an order by our own curve alone.
     /// @return amountIn The fee included.
     function _swapWhole(
         Order calldata order,
@@ -204,7 +206,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         uint256 inputFee
     ) private returns (uint256 amountIn, uint256 amountOut) {
         uint256 size;
-        // The order is the last argument, so that everything from there on is of the order.
+        // The order is the last argument, so all call data from there on belongs to it.
         assembly ("memory-safe") {
             size := sub(calldatasize(), order)
         }
@@ -215,13 +217,15 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
-    /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
+    /// @dev Trades the route's own part. An exact input has no limit here, since `fillRoute` checks the sum of all outputs; an exact output may
+    /// cost at most what was pulled, less the fee.
     function _swapOwnPart(Order calldata order, Route calldata route) private returns (uint256 amountOut) {
         uint256 limit = route.ownExactOut ? route.amountIn - route.feeAmount : 0;
         (, amountOut) = _swap(order, HEAD_BYTES, route.ownExactOut, route.ownAmount, limit, route.feeAmount);
     }
 
-    /// @param size Of the order as it is encoded, or of its head if the input was pulled already.
+    /// @dev Swaps against our own curve for the order's owner.
+    /// @param size Bytes of the order to pass on: all of it, or `HEAD_BYTES` if the input was pulled already.
     function _swap(
         Order calldata order,
         uint256 size,
@@ -252,6 +256,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
+    /// @dev Brings the operator's fee into the vault when nothing trades as the route's own part.
     function _payFee(Order calldata order, uint256 amount) private {
         OrderHead calldata head;
         assembly ("memory-safe") {
@@ -260,17 +265,17 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         IEntrypoint(ENTRYPOINT).collectInputFee(Delivery(amount, head));
     }
 
-    /// @dev As `_pull`, for an order of which the head is known to be followed by its signature. Ends the call. Where Permit2 is missing, any
-    /// call succeeds; the entrypoint notices, as it measures what the vault received.
+    /// @dev As `_pull`, but to the vault, and for an order whose signature follows its head in the call data. Ends the whole external call. On a
+    /// chain without Permit2 the call of it succeeds and moves nothing; the entrypoint then reverts, since it measures what the vault received.
     function _pullIntoVault(OrderHead calldata order, uint256 amount) private {
         (address permit2_, address custodian) = (PERMIT2, CUSTODIAN);
         bytes4 selector = IPermit2.permitWitnessTransferFrom.selector;
         bytes32 typehash = WITNESS_TYPEHASH;
         (bytes32 type1, bytes32 type2, bytes32 type3) = (WITNESS_TYPE_1, WITNESS_TYPE_2, WITNESS_TYPE_3);
         (bytes32 type4, bytes32 type5) = (WITNESS_TYPE_4, WITNESS_TYPE_5);
-        // Same as the call in `_pull`, to the custodian, with what is side by side in the order copied at once; then the end. Takes all of
-        // memory, since nothing of Solidity runs afterwards. Permit2 checks the addresses that it is given, and those of the witness are
-        // bound by the signature.
+        // Same as the call in `_pull`, with the custodian as recipient; members that are side by side in the order are copied together. It then
+        // stops. It overwrites memory from 0x00 on, since no code of the compiler runs afterwards. Permit2 checks the addresses that it gets,
+        // and the signature binds those in the witness.
         assembly ("memory-safe") {
             mstore(0x00, typehash)
             calldatacopy(0x20, add(order, 0xa0), 0x60)
@@ -301,7 +306,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
-    /// @dev Permit2 checks the signature over everything in the order, marks the nonce as used, and transfers.
+    /// @dev Has Permit2 transfer `amount` of the sell token to this contract. Permit2 checks the signature over everything in the order and
+    /// marks the nonce as used.
     function _pull(Order calldata order, uint256 amount) private {
         IPermit2(PERMIT2).permitWitnessTransferFrom(
             IPermit2.PermitTransferFrom(
@@ -317,7 +323,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         );
     }
 
-    /// @dev Whatever the target leaves of its allowance is taken back.
+    /// @dev Carries out one step. Reverts `ForbiddenTarget`, `MisplacedAmount`, and `CallFailed` when the target reverts. What the target did
+    /// not use of its allowance is revoked.
     function _call(Order calldata order, Call calldata step) private {
         address target = step.target;
         IERC20 token = IERC20(step.token);
@@ -329,7 +336,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
             _writeAmount(data, step.amountAt, amount);
         }
         token.forceApprove(target, amount);
-        // The vault pays nothing to this contract but for such a step.
+        // The vault pays to this contract during such a step only.
         if (own) _receiving = true;
         (bool done, bytes memory reason) = target.call(data);
         if (!done) revert CallFailed(target, reason);
@@ -337,7 +344,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         if (token.allowance(address(this), target) != 0) token.forceApprove(target, 0);
     }
 
-    /// @dev Behind the selector, which was looked at, and within the data.
+    /// @dev Writes `amount` at `offset` of the call data. The offset must lie behind the selector, which was checked before, and within the
+    /// data.
     function _writeAmount(bytes memory data, uint256 offset, uint256 amount) private pure {
         if (data.length < 0x24 || offset < 0x04 || offset > data.length - 0x20) revert MisplacedAmount(offset);
         // Same as data[offset : offset + 32] = bytes32(amount).
@@ -346,14 +354,15 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
-    /// @dev What a step left of the token that it was given. The order's own tokens have their own ways.
+    /// @dev Sends what steps left of `token` to the owner. The order's two tokens are left to `_deliver` and `_refund`.
     function _giveBack(Order calldata order, address token) private {
         if (token == order.tokenIn || token == order.tokenOut) return;
         uint256 left = IERC20(token).balanceOf(address(this));
         if (left != 0) IERC20(token).safeTransfer(order.owner, left);
     }
 
-    /// @return received By the recipient's balance, which is less than what was sent if the token keeps a part.
+    /// @dev Sends all of the buy token that is here to the recipient.
+    /// @return received By how much the recipient's balance rose: less than what was sent if the token keeps a part.
     function _deliver(address token, address recipient) private returns (uint256 received) {
         uint256 amount = IERC20(token).balanceOf(address(this));
         if (amount == 0) return 0;
@@ -363,12 +372,13 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         return holds > held ? holds - held : 0;
     }
 
-    /// @param stray What was here before the order; it goes to the owner, too.
-    /// @return spent Of the amount pulled.
+    /// @dev Sends all of the sell token that is here to the owner.
+    /// @param stray What was here before the order. It goes to the owner, too, but does not count as returned.
+    /// @return spent How much of the pulled amount was not returned.
     function _refund(Order calldata order, uint256 pulled, uint256 stray) private returns (uint256 spent) {
         uint256 left = IERC20(order.tokenIn).balanceOf(address(this));
         if (left != 0) IERC20(order.tokenIn).safeTransfer(order.owner, left);
-        // What the route took of the stray tokens is none of the owner's.
+        // Only what is left beyond `stray` comes from the pulled amount.
         uint256 unspent = left > stray ? left - stray : 0;
         return pulled > unspent ? pulled - unspent : 0;
     }
@@ -382,7 +392,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     ) private {
         bytes32 topic = OrderFilled.selector;
         // Same as emit OrderFilled(order.owner, order.nonce, order.recipient, order.tokenIn, order.tokenOut, amountIn, amountOut, feeAmount,
-        // feeInSwap). Whatever calls were made before have checked the addresses.
+        // feeInSwap). Permit2 and the entrypoint have checked the addresses in earlier calls.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, calldataload(add(order, 0x20)))
@@ -395,35 +405,36 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
-    /// @dev Whether a step may call its target, which is not our own curve.
+    /// @dev Whether a step may call its target, which is not the entrypoint.
     function _mayCall(Order calldata order, Call calldata step) private view returns (bool) {
         address target = step.target;
         bool isToken = target == step.token || target == order.tokenIn || target == order.tokenOut;
         return _targets[target] && !isToken && !_isApproval(step.data);
     }
 
-    /// @dev The calls of the entrypoint that anybody may make.
+    /// @dev Whether it is one of the two calls of the entrypoint that a step may make.
     function _isSwap(bytes calldata data) private pure returns (bool) {
         bytes4 selector = bytes4(data);
         return selector == IEntrypoint.swap.selector || selector == IEntrypoint.swapExactOutput.selector;
     }
 
-    /// @dev Whether it is a token that is traded here. A venue may well be a token of its own shares.
+    /// @dev Whether a market trades this token. Other tokens may be targets: a venue can be the token of its own shares.
     function _isListed(address account) private view returns (bool) {
         return ICurveBook(CURVE_BOOK).isListed(account);
     }
 
-    /// @dev Calls that give somebody leave to take what a later order brings here. A venue has them if it is a token, too.
+    /// @dev Whether it is a call that lets somebody take tokens of this contract later. A venue that is a token has such functions.
     function _isApproval(bytes calldata data) private pure returns (bool approval) {
         (bytes4 approve, bytes4 increase) = (IERC20.approve.selector, INCREASE_ALLOWANCE_SELECTOR);
-        // Same as approval = bytes4(data) == approve || bytes4(data) == increase. Of data that is shorter, what follows counts as its own.
+        // Same as approval = bytes4(data) == approve || bytes4(data) == increase. If the data is shorter than a selector, the bytes behind it
+        // in the call data count as part of it, so that more calls are refused, never fewer.
         assembly ("memory-safe") {
             let selector := shl(224, shr(224, calldataload(data.offset)))
             approval := or(eq(selector, approve), eq(selector, increase))
         }
     }
 
-    /// @dev A token's call that gives Permit2, and nobody else, leave by a signature.
+    /// @dev Whether it is a token's `permit` with Permit2 as the spender.
     function _isPermit(bytes calldata data) private view returns (bool) {
         if (data.length < PERMIT_HEAD_BYTES) return false;
         bytes4 selector = bytes4(data);
@@ -432,7 +443,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         return isKnown && bytes32(data[0x24:PERMIT_HEAD_BYTES]) == bytes32(uint256(uint160(PERMIT2)));
     }
 
-    /// @dev Zero, or one of the platform's contracts, as the custodian's implementation of now knows them.
+    /// @dev Whether it is zero or one of the platform's contracts, as the custodian's present implementation knows them.
     function _isOurs(address account) private view returns (bool) {
         return ICustodian(CUSTODIAN).isForbiddenRecipient(account);
     }

@@ -7,20 +7,21 @@ pragma solidity ^0.8.28;
 /// subtick is 1/256 of a tick. The exact cost of a walk is G = sum(subticks x base units), an integer, and
 /// quote units = G x tickLotUnits / (lotUnits x 256), rounded once, at the end, in the vault's favour.
 ///
-/// Swaps write counters only and posts write prices only, each to its own words, so neither can block or race the other: what is
-/// consumed of a curve is (counter - snapshot counter), whatever was posted in between.
+/// Swaps write counters only and posts write prices only, each to its own words, so neither can block the other or depend on which comes
+/// first: what is consumed of a curve is (counter - snapshot counter), whatever was posted in between.
 ///
-/// What was taken between a snapshot and the landing of its curve is consumed on arrival. A full or a partial post raises that consumption
-/// of each side to the end of the first segment that ends there or behind, by the snapshot counter that it stores: between its ends a
-/// segment may be cheaper than the orders behind it, behind an end the curve never is. It stays as it is where nothing was taken, within the
-/// leading segments on which the poster says that the curve is the book itself (exactAskKnots, exactBidKnots), and beyond the depth.
+/// What was taken between a snapshot and the landing of its curve, the carry, is consumed when the curve goes live. A full or a partial post
+/// raises that consumption of each side to the end of the first segment that ends there or later, by lowering the snapshot counter that it
+/// stores: within a segment the curve may be cheaper than the orders that it stands for, from a segment's end on it never is. Nothing is raised
+/// where nothing was taken, within the leading segments on which the poster says that the curve equals the book (exactAskKnots, exactBidKnots),
+/// and beyond the depth.
 ///
 /// Trust: a poster of this contract sets the price at which the vault trades, within the market's TTL; it can't move funds by itself. At its
 /// worst it sells everything that is not claimed for next to nothing, by a curve of its own and a swap in the same block. The owner can
 /// replace the implementation and therefore everything.
 interface ICurveBook {
-    /// @notice A pair can be traded from its first post on. `index` is its place in the order of listing; `lotUnits` and `tickLotUnits` are
-    /// its grid, for good (see `listMarket`).
+    /// @notice A pair was listed; it can be traded from its first post on. `index` is its place in the order of listing; `lotUnits` and
+    /// `tickLotUnits` are its grid, which never changes (see `listMarket`).
     event MarketListed(
         bytes32 indexed market,
         address indexed base,
@@ -36,7 +37,7 @@ interface ICurveBook {
     event TakerFeesSet(bytes32 indexed market, bool charged);
     /// @notice A curve is live, posted in full or in part. `snapAsk` and `snapBid` are the cumulative base units taken from which on its
     /// consumption counts (modulo 2^92): those that the record names, less what that side was raised by (see above). `wordsHash` is
-    /// keccak256 over all its packed words, ask words first, those that stayed included.
+    /// keccak256 over all packed words of the curve, ask words first; words that a partial post left unchanged are included.
     event CurvePosted(
         bytes32 indexed market,
         uint32 indexed seq,
@@ -45,12 +46,12 @@ interface ICurveBook {
         uint96 snapBid,
         bytes32 wordsHash
     );
-    /// @notice The curve of `baseSeq` lives on as `seq` until `deadline`, words and snapshot volumes unchanged.
+    /// @notice The curve `baseSeq` is now the curve `seq` and can be traded until `deadline`; words and snapshot volumes are unchanged.
     event CurveTouched(bytes32 indexed market, uint32 indexed seq, uint32 baseSeq, uint32 deadline);
-    /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, because its deadline has passed, or because
-    /// it is a touch or a partial post that builds on another curve or on a dead one.
+    /// @notice A record of a batch was left out because `seq` is not above `liveSeq`, because its deadline has passed, or because it is a touch
+    /// or a partial post that builds on another curve than the live one or on an expired one.
     event PostSkipped(bytes32 indexed market, uint32 indexed seq, uint32 liveSeq);
-    /// @notice The owner ended the life of the live curve; sequence numbers go on above `seq`.
+    /// @notice The owner ended the live curve; the next post needs a sequence number above `seq`.
     event SeqSet(bytes32 indexed market, uint32 seq);
     /// @notice Whether `poster` may post curves from now on.
     event PosterSet(address indexed poster, bool allowed);
@@ -59,9 +60,9 @@ interface ICurveBook {
     error UnknownMarket(bytes32 market);
     /// @notice The pair is listed already, perhaps the other way round.
     error MarketExists(bytes32 market);
-    /// @notice Signed orders may call this token (`IOrderSettler.setTarget`), which a listed one must not allow.
+    /// @notice Routes of signed orders may call this token (`IOrderSettler.setTarget`); such a token can't be listed.
     error ForbiddenToken(address token);
-    /// @notice Equal tokens, a token without code, or a grid beyond its fields (see `listMarket`).
+    /// @notice The tokens are equal, one has no code, or a number of the grid is out of range (see `listMarket`).
     error BadMarketConfig(
         address base,
         address quote,
@@ -75,11 +76,13 @@ interface ICurveBook {
     error NotPoster(address caller);
     /// @notice Only the entrypoint may consume.
     error NotEntrypoint(address caller);
-    /// @notice The packed bytes make no sense from this offset on: cut short, too long, an unknown kind, or words that contradict their number.
+    /// @notice The packed bytes are wrong at this offset: cut short, too long, of an unknown kind, more than 256 records, or words that
+    /// contradict the number of words that they name.
     error MalformedPost(uint256 offset);
-    /// @notice The chain does not have the block that the curve was computed from: `actual` is the hash it has, zero when it is too old to know.
+    /// @notice The chain does not have the block that the curve was computed from: `actual` is the beginning of the hash that it has at that
+    /// number; zero for a block more than 256 blocks ago, or not mined yet.
     error OrphanedBlock(uint256 blockNumber, bytes12 expected, bytes12 actual);
-    /// @notice `seq` does not rise above `liveSeq`, or the record builds on another curve than the live one.
+    /// @notice `seq` is not above `liveSeq`, or the record builds on another curve than the live one.
     error StaleSeq(bytes32 market, uint32 seq, uint32 liveSeq);
     /// @notice The sequence number must be from `lowest` to `highest`, both inclusive.
     error SeqOutOfRange(bytes32 market, uint256 seq, uint256 lowest, uint256 highest);
@@ -87,18 +90,18 @@ interface ICurveBook {
     error DeadlineOutOfRange(bytes32 market, uint256 deadline, uint256 earliest, uint256 latest);
     /// @notice The best bid is not below the best ask, both in subticks.
     error CrossedCurve(bytes32 market, uint256 askSubticks, uint256 bidSubticks);
-    /// @notice The live curve has been dead since `deadline`: wait for the next post.
+    /// @notice The market's curve expired at `deadline`, which is 0 before the first post and after `setSeq`: wait for the next post.
     error CurveExpired(bytes32 market, uint256 deadline);
     /// @notice `requested` exceeds what is left of the live curve; up to `available`, in the same unit, would have filled.
     error InsufficientDepth(uint256 requested, uint256 available);
     /// @notice An amount of zero can't be traded.
     error ZeroAmount();
-    /// @notice `amount` is so little that what it trades for rounds to nothing.
+    /// @notice `amount` is so small that what it trades for rounds to zero.
     error ZeroOutput(uint256 amount);
     /// @notice Amounts above `maximum`, 2^100 - 1, can't be traded.
     error AmountTooLarge(uint256 amount, uint256 maximum);
 
-    /// @notice What to take of a curve.
+    /// @notice What to take from a curve.
     struct Request {
         uint256 amount;
         address tokenIn;
@@ -107,8 +110,8 @@ interface ICurveBook {
         address tokenOut;
     }
 
-    /// @notice The result of walking a curve. Amounts are gross: no taker fee is in them.
-    /// The members up to `consumedBefore` stand in the order of the data of the entrypoint's `Swap` event.
+    /// @notice The result of walking a curve. Amounts are gross: the taker's fee has not been taken off.
+    /// The members up to `consumedBefore` are in the order of the data of the entrypoint's `Swap` event.
     struct Fill {
         /// @dev Per market, from 1, strictly rising by one.
         uint256 fillSeq;
@@ -120,8 +123,8 @@ interface ICurveBook {
         /// @dev Both zero; the entrypoint fills them in.
         uint256 fee;
         uint256 inputFee;
-        /// @dev Base units of this side of the live curve that were consumed before this fill: taken since the snapshot, or passed over when
-        /// the curve went live.
+        /// @dev Base units of this side of the live curve that were consumed before this fill: taken since the snapshot, and raised when the
+        /// curve went live.
         uint256 consumedBefore;
         bytes32 market;
         /// @dev Takers with a fee rate pay it in this market.
@@ -149,11 +152,13 @@ interface ICurveBook {
 
     /// @notice Lists the pair. Owner only; the grid can never change afterwards. Reverts `BadMarketConfig`, `TtlOutOfRange`,
     /// `ForbiddenToken` and `MarketExists`.
-    /// At its worst, whoever may call this lists a token that lies, or takes a pair's only place with a grid that is of no use; nothing trades
-    /// there before a poster posts.
-    /// @param lotExponent lotUnits = 10^lotExponent base units, at most 10^18.
-    /// @param tickLotMantissa tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one lot.
-    /// @param maxTtlSec longest time from a post to its deadline, 1..255 seconds.
+    /// At its worst, whoever may call this lists a token that moves other amounts than it says, or lists a pair with a useless grid, after which
+    /// it can't be listed again; nothing trades there before a poster posts.
+    /// @param lotExponent from 0 to 18: lotUnits = 10^lotExponent base units.
+    /// @param tickLotMantissa from 1 to 1023: tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one lot.
+    /// @param tickLotExponent from 0 to 31.
+    /// @param maxTtlSec longest time from a post to its deadline, from 1 to 255 seconds.
+    /// @return market its id.
     function listMarket(
         address base,
         address quote,
@@ -163,44 +168,48 @@ interface ICurveBook {
         uint256 maxTtlSec
     ) external returns (bytes32 market);
 
-    /// @notice Owner only. Curves already posted keep their deadline. Reverts `UnknownMarket` and `TtlOutOfRange`.
-    /// At its worst, whoever may call this lets curves stand for 255 seconds, or keeps posters from posting for longer than one.
+    /// @notice Sets the longest time from a post to its deadline, in seconds from 1 to 255. Owner only. Curves already posted keep their
+    /// deadline. Reverts `UnknownMarket` and `TtlOutOfRange`.
+    /// At its worst, whoever may call this lets curves be traded for 255 seconds after their post, or for no more than one.
     function setMaxTtl(bytes32 market, uint256 maxTtlSec) external;
 
-    /// @notice Owner only. Without it no taker pays a fee in this market, whatever the entrypoint's rates say, and swaps need not read them.
+    /// @notice Sets whether takers pay their fee rates in this market. Owner only. While it is off, no taker pays a fee here, whatever rate the
+    /// entrypoint has for it, and swaps don't read the rates. Reverts `UnknownMarket`.
     /// At its worst, whoever may call this makes takers pay the rates that the entrypoint holds, at most 1 % each; their limits still bind.
     function setTakerFees(bytes32 market, bool charged) external;
 
-    /// @notice Owner only, for a market whose sequence numbers somebody used up. Ends the life of the live curve, of which nothing can be traded
-    /// any more, and lets posts go on from any number above `seq`, which must not be above the live one. What was taken stays counted, and
-    /// so do fills. Reverts `UnknownMarket` and `SeqOutOfRange`. A record that was made before can land afterwards if its number is above
-    /// `seq` and its deadline is still to come: name the highest number ever given away, as the poster's next one is above it.
-    /// At its worst, whoever may call this kills curves, again and again.
+    /// @notice Sets the live sequence number back, for a market whose numbers somebody used up. Owner only. Ends the live curve at once; the
+    /// next post needs a number above `seq`, which must not be above the live number. Counters of taken units and of fills stay as they are.
+    /// Reverts `UnknownMarket` and `SeqOutOfRange`. A record that was made before can land afterwards if its number is above `seq` and its
+    /// deadline has not passed: therefore name the highest number that the poster ever used, since its next one is above that.
+    /// At its worst, whoever may call this ends curves, again and again.
     function setSeq(bytes32 market, uint32 seq) external;
 
-    /// @notice Owner only. See the trust note above for what a poster can do.
+    /// @notice Sets whether `poster` may post curves. Owner only. See the trust note above for what a poster can do.
     function setPoster(address poster, bool allowed) external;
 
     /// @notice Whether `account` may post curves.
     function isPoster(address account) external view returns (bool);
 
-    /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only; see the trust note above for what one can do.
-    /// Reverts `OrphanedBlock` unless the chain still has the block that the curve was computed from, `StaleSeq` unless the
-    /// sequence number rises and a touch or a partial post builds on the live curve, `SeqOutOfRange` if it rises by more than 65,536,
-    /// `CurveExpired` when the live curve is dead on which the record builds,
-    /// `DeadlineOutOfRange`, `CrossedCurve`, `MalformedPost`, `UnknownMarket`.
+    /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only, else `NotPoster`; see the trust note above for what
+    /// a poster can do. Reverts `OrphanedBlock` unless the chain still has the block that the curve was computed from, `StaleSeq` unless the
+    /// sequence number rises and a touch or a partial post builds on the live curve, `SeqOutOfRange` if the number rises by more than 65,536,
+    /// `CurveExpired` when a touch or a partial post builds on a curve that has expired, `DeadlineOutOfRange`, `CrossedCurve`, `MalformedPost`,
+    /// `UnknownMarket`.
     function post(bytes calldata data) external;
 
-    /// @notice `post` of several packed records, by posters only. One that is out of date (`StaleSeq`, `CurveExpired`, a deadline that has
-    /// passed) is skipped and reported by `PostSkipped`.
+    /// @notice `post` of up to 256 packed records, by posters only. A record that is out of date (`StaleSeq`, `CurveExpired`, a deadline that
+    /// has passed) is skipped and reported by `PostSkipped`; every other error of a record reverts the whole batch. More records revert
+    /// `MalformedPost`.
     /// @return applied bit i is set when record i took effect.
     function postBatch(bytes calldata data) external returns (uint256 applied);
 
-    /// @notice Walks the live curve and counts the amount as taken. Entrypoint only; the amounts of `Fill` are what the vault must
-    /// receive and may pay.
+    /// @notice Walks the live curve and counts the amount as taken. Entrypoint only, else `NotEntrypoint`. Amounts are base and quote units; the
+    /// computed one is rounded once, in the vault's favour. What comes in is what the vault must receive, what goes out is what it may pay.
+    /// Reverts `UnknownMarket`, `CurveExpired`, `ZeroAmount`, `AmountTooLarge`, `ZeroOutput`, `InsufficientDepth`.
     function consume(Request calldata request) external returns (Fill calldata fill);
 
-    /// @notice What `consume` would return now, or all zero amounts if it would revert. Never reverts for the market's sake.
+    /// @notice The gross amounts of `consume` now, or zero for both if it would revert. Never reverts because of the market's state.
     function preview(
         address tokenIn,
         address tokenOut,
@@ -208,8 +217,8 @@ interface ICurveBook {
         bool exactOut
     ) external view returns (uint256 amountIn, uint256 amountOut);
 
-    /// @notice As `preview`, and all zero if the vault could not pay `amountOut` now: what the entrypoint quotes, for whoever wants it for less
-    /// gas. Never reverts for the market's sake.
+    /// @notice As `preview`, but zero for both also if the vault could not pay `amountOut` now. It is what the entrypoint's quotes return, for
+    /// less gas. Never reverts because of the market's state.
     function previewSwap(
         address tokenIn,
         address tokenOut,
@@ -226,12 +235,12 @@ interface ICurveBook {
     /// @notice The market listed at `index`, from 0 to `marketCount() - 1`; panics beyond.
     function marketAt(uint256 index) external view returns (bytes32 market);
 
-    /// @notice Whether a market of `token` was ever listed. Looks at every market.
+    /// @notice Whether a market of `token` was ever listed. Reads every market, so it costs more gas the more there are.
     function isListed(address token) external view returns (bool);
 
-    /// @notice Reverts `UnknownMarket` when the pair was never listed.
+    /// @notice Everything that is stored of a market but its curve. Reverts `UnknownMarket` when the pair was never listed.
     function marketState(bytes32 market) external view returns (MarketState memory state);
 
-    /// @notice The live packed words of both sides, as many as each side uses.
+    /// @notice The packed words of the newest curve, expired or not, as many as each side uses. Reverts `UnknownMarket`.
     function curveWords(bytes32 market) external view returns (uint256[] memory askWords, uint256[] memory bidWords);
 }

@@ -11,12 +11,12 @@ pragma solidity ^0.8.28;
 interface ICustodian {
     /// @notice `amount` is what arrived, measured by the vault's balance, not what the caller asked to send.
     event Deposited(address indexed maker, address indexed token, uint256 amount);
-    /// @notice A wish to withdraw. Nothing is stored and no clock starts until a poster settles it.
+    /// @notice A maker asks to withdraw. Nothing is stored, and the delay does not begin, until a poster settles it.
     event WithdrawRequested(address indexed maker, address indexed token, uint256 amount);
     /// @notice The claim of (maker, token) is now `amount`, payable from `readyAt`. `basis` is the version that this settlement
     /// was computed on; makers ignore it. Emitted also when the amount did not change.
     event WithdrawSettled(address indexed maker, address indexed token, uint256 amount, uint256 basis, uint64 readyAt);
-    /// @notice The claim of (maker, token), all of it, was paid to the maker and is zero now.
+    /// @notice The whole claim of (maker, token) was paid to the maker and is zero now.
     event WithdrawExecuted(address indexed maker, address indexed token, uint256 amount);
     /// @notice One element of a batch settlement was left out; `reason` is the selector of the error it would have reverted with.
     event SettlementSkipped(address indexed maker, address indexed token, uint256 amount, uint256 basis, bytes4 reason);
@@ -29,7 +29,7 @@ interface ICustodian {
     error ZeroAmount();
     /// @notice The vault's balance did not rise by a deposit.
     error NothingReceived(address token);
-    /// @notice A deposit or a settlement from inside a swap, by a token's hook: make it in a call of its own.
+    /// @notice A deposit or a settlement was called while a swap is under way, from a token's hook: call it outside of swaps.
     error SwapUnderWay();
     /// @notice A claim can be at most `maximum`, 2^128 - 1.
     error AmountTooLarge(uint256 amount, uint256 maximum);
@@ -37,7 +37,7 @@ interface ICustodian {
     error NoClaim();
     /// @notice The claim is payable from `readyAt` on, in seconds of chain time.
     error ClaimNotReady(uint64 readyAt);
-    /// @notice The claim has changed since: its version is `current`, not `given`. Compute the settlement anew.
+    /// @notice The settlement was computed on version `given` of the claim, which is at version `current` now. Compute it anew.
     error StaleBasis(uint256 given, uint256 current);
     /// @notice `requested` exceeds what the vault holds beyond its settled claims, `available`.
     error InsufficientLiquidity(address token, uint256 requested, uint256 available);
@@ -73,17 +73,19 @@ interface ICustodian {
     function requestWithdraw(address token, uint256 amount) external;
 
     /// @notice Sets (never adds to) the claim of `maker` in `token`. Posters only; see the trust note above for what one can do.
-    /// Raising needs `basis` equal to `claimBasis(maker, token)` and free liquidity for the difference, and restarts the clock:
-    /// readyAt = block.timestamp + withdrawDelay(), saturating. Lowering always succeeds and keeps readyAt. An equal amount
-    /// changes no state and still emits `WithdrawSettled`. Reverts `SwapUnderWay` when a token's hook calls it from inside a swap, which may be
-    /// about to pay out what the claim would rest on.
+    /// Raising needs `basis` equal to `claimBasis(maker, token)`, else `StaleBasis`, and free liquidity for the difference, else
+    /// `InsufficientLiquidity`; the delay begins anew: readyAt = block.timestamp + withdrawDelay(), at most 2^64 - 1. Lowering ignores `basis`
+    /// and keeps readyAt. An equal amount changes no state and still emits `WithdrawSettled`. Reverts `AmountTooLarge` above 2^128 - 1, and
+    /// `SwapUnderWay` when a token's hook calls it from inside a swap, which may be about to pay out the liquidity that the claim would count
+    /// on.
     function settleWithdraw(address maker, address token, uint256 amount, uint256 basis) external;
 
     /// @notice `settleWithdraw` for each element, by posters only; an element that would revert `StaleBasis` or `InsufficientLiquidity` is
-    /// skipped and reported by `SettlementSkipped`, the others take effect. From inside a swap all of it reverts, as `settleWithdraw` does.
+    /// skipped and reported by `SettlementSkipped`, the others take effect. `AmountTooLarge` and `SwapUnderWay` revert the whole batch.
     function settleWithdrawBatch(Settlement[] calldata settlements) external;
 
-    /// @notice Pays the caller's whole settled claim to the caller. Reverts `NoClaim` without one, `ClaimNotReady` before readyAt.
+    /// @notice Pays the caller's whole settled claim to the caller. Reverts `NoClaim` without one, `ClaimNotReady` before readyAt, and with the
+    /// token's own error when its transfer fails.
     function executeWithdraw(address token) external;
 
     /// @notice The settled claim; amount 0 means none, cancelled, or executed already.
@@ -98,12 +100,12 @@ interface ICustodian {
     /// @notice Seconds from settlement to payment, for claims settled from now on.
     function withdrawDelay() external view returns (uint256 delaySec);
 
-    /// @notice Owner only; any value including zero. Claims settled earlier keep their readyAt.
+    /// @notice Sets the seconds from settlement to payment. Owner only; any value including zero. Claims settled earlier keep their readyAt.
     /// At its worst, whoever may call this takes away the time in which a false settlement can be noticed, or makes claims settled from then
     /// on wait for ever.
     function setWithdrawDelay(uint256 delaySec) external;
 
-    /// @notice Owner only. See the trust note above for what a poster can do.
+    /// @notice Sets whether `poster` may settle withdrawals. Owner only. See the trust note above for what a poster can do.
     function setPoster(address poster, bool allowed) external;
 
     /// @notice Whether `account` may settle withdrawals.
@@ -119,13 +121,14 @@ interface ICustodian {
     /// about to change.
     function isLocked() external view returns (bool);
 
-    /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)` and
-    /// `ForbiddenRecipient` where `isForbiddenRecipient(to)`, but for the settler while it says that it is receiving.
-    /// @return available What swaps may still spend of this token, as far as the token moves what it is told to.
+    /// @notice Sends vault funds for a swap. Entrypoint only, else `NotEntrypoint`. Reverts `InsufficientLiquidity` above
+    /// `availableLiquidity(token)`, `ForbiddenRecipient` where `isForbiddenRecipient(to)` unless `to` is the settler and says that it is
+    /// receiving, and `ReentrancyGuardReentrantCall` while `isLocked()`.
+    /// @return available What swaps may still spend of this token, if the token moved exactly `amount`.
     function payOut(address token, address to, uint256 amount) external returns (uint256 available);
 
-    /// @notice As `payOut` of `payment.amount`, where `payment.withheld` beyond it must be free, too: the fee that a taker pays out of the
-    /// output stays in the vault but is sold by makers like the rest, so settled claims must not have to back it. Entrypoint only.
-    /// @return available What swaps may still spend of this token, what is withheld included.
+    /// @notice As `payOut` of `payment.amount`, but `payment.withheld` more must be free, too. That is the taker's fee, which stays in the
+    /// vault: the makers have sold it like the rest of the output, so it must not be part of what backs settled claims. Entrypoint only.
+    /// @return available What swaps may still spend of this token, `payment.withheld` included.
     function payOutWithheld(Payment calldata payment) external returns (uint256 available);
 }

@@ -11,11 +11,14 @@ import {IOrderSettler} from "./IOrderSettler.sol";
 /// Trust: the owner sets each taker's fee rate, at most 1 %, to be charged in markets whose fees are on, and can replace the implementation.
 /// The settler is trusted with the name of the taker and the size of the input fee in the `Swap` event, and with nothing else: what an
 /// order pays is measured here.
+///
+/// Input is measured by the vault's balance. Output is what the vault sends: a token that keeps a part of each transfer delivers less than the
+/// amounts here say, so such tokens must not be listed.
 interface IEntrypoint {
-    /// @notice The one event of a trade; it holds all that is needed to attribute it.
-    /// `quoteAmount` is the full curve amount: what came in on a buy, what went out plus `fee` on a sell. `baseAmount` likewise is
-    /// gross. `fee` is in the output token. `inputFee` is the part of a gasless order's input kept by the operator, on top of the
-    /// curve amount; it has reached the vault together with the rest of the input. It is zero on direct swaps.
+    /// @notice The one event of a trade; it holds all that is needed to attribute it. `quoteAmount` and `baseAmount` are the full amounts of the
+    /// curve: what came in, without `inputFee`, and what went out, plus `fee`. `fee` is in the output token. `inputFee` is the part of a gasless
+    /// order's input that the operator keeps, on top of the curve amount; it reached the vault together with the rest of the input. It is zero
+    /// on direct swaps.
     event Swap(
         bytes32 indexed market,
         address indexed taker,
@@ -34,7 +37,7 @@ interface IEntrypoint {
 
     /// @notice block.timestamp is past `deadline`.
     error DeadlinePassed(uint256 deadline);
-    /// @notice The recipient would get `delivered`, after the fee: less than the minimum.
+    /// @notice `delivered`, the output after the fee, is less than the minimum.
     error InsufficientOutput(uint256 delivered, uint256 minimum);
     /// @notice The swap costs `required`: more than the maximum.
     error ExcessiveInput(uint256 required, uint256 maximum);
@@ -46,8 +49,8 @@ interface IEntrypoint {
     error FeeTooHigh(uint256 ratePpm, uint256 maximumPpm);
     /// @notice Only the settler may swap for others.
     error NotSettler(address caller);
-    /// @notice The fee of an order is brought from inside a deposit, which would be credited with it as well, or from inside the execution of a
-    /// claim, by a token's hook.
+    /// @notice `collectInputFee` was called, by way of a token's hook, from inside a deposit, which would be credited with the fee as well, or
+    /// from inside a settlement or the execution of a claim.
     error CustodianLocked();
 
     /// @notice The caller's EIP-2612 approval of this contract: `owner` is the caller and `spender` this contract.
@@ -71,10 +74,15 @@ interface IEntrypoint {
         IOrderSettler.OrderHead order;
     }
 
-    /// @notice Sells exactly `amountIn` of `tokenIn`; `amountIn` sits at calldata offset 68.
-    /// @param minAmountOut limit on what `recipient` receives, after the fee.
+    /// @notice Sells exactly `amountIn` of `tokenIn`, which the caller must have approved to this contract. `amountIn` is at offset 68 of the
+    /// call data, selector included. The output is rounded down, the fee, too. Reverts `DeadlinePassed`; the errors of `ICurveBook.consume`;
+    /// `InsufficientOutput`; the token's own error, or `InsufficientReceived`, when the input does not arrive; `InsufficientLiquidity` and
+    /// `ForbiddenRecipient` of the custodian.
+    /// @param amountIn units of `tokenIn`, below 2^100.
+    /// @param minAmountOut least output after the fee, in units of `tokenOut`.
+    /// @param recipient gets the output: not zero and none of the platform's contracts.
     /// @param deadline last second, inclusive, at which the swap may execute.
-    /// @return amountOut what `recipient` received.
+    /// @return amountOut what was sent to `recipient`, after the fee.
     function swap(
         address tokenIn,
         address tokenOut,
@@ -84,7 +92,10 @@ interface IEntrypoint {
         uint256 deadline
     ) external returns (uint256 amountOut);
 
-    /// @notice Buys exactly `amountOut` of `tokenOut`, after the fee.
+    /// @notice Buys exactly `amountOut` of `tokenOut`, after the fee. The input is rounded up. Reverts as `swap` does, with `ExcessiveInput`
+    /// instead of `InsufficientOutput`.
+    /// @param amountOut what is sent to `recipient`, in units of `tokenOut`, below 2^100.
+    /// @param maxAmountIn most that the caller pays, in units of `tokenIn`.
     /// @return amountIn what the caller paid.
     function swapExactOutput(
         address tokenIn,
@@ -95,8 +106,8 @@ interface IEntrypoint {
         uint256 deadline
     ) external returns (uint256 amountIn);
 
-    /// @notice `swap` by the caller's EIP-2612 approval. An approval that fails, such as one that somebody else has already submitted,
-    /// is passed over: the swap goes through if the allowance suffices and reverts with the token's own error if not.
+    /// @notice `swap` by the caller's EIP-2612 approval. If the approval fails, for instance because somebody else has submitted it already,
+    /// that is ignored: the swap is executed if the allowance suffices and reverts with the token's own error if not.
     function swapWithPermit(
         address tokenIn,
         address tokenOut,
@@ -118,30 +129,32 @@ interface IEntrypoint {
         Permit calldata permit
     ) external returns (uint256 amountIn);
 
-    /// @notice Swaps for a signed order, without a taker fee; the `Swap` event names the order's owner as taker. Settler only, which is called
-    /// back by `deliver` for the input and must then have brought it into the vault: the custodian's balance is read before and after, under
-    /// the lock that every swap holds. What follows the request, which is the rest of the order, is handed back to the settler as it is.
+    /// @notice Swaps for a signed order, without a taker fee; the `Swap` event names the order's owner as taker. Settler only, else
+    /// `NotSettler`. This contract calls the settler's `deliver`, which must bring the input into the vault: the custodian's balance is read
+    /// before and after, under the lock that every swap holds. The call data behind the request, which is the rest of the order, is passed to
+    /// `deliver` unchanged. Reverts as `swap` and `swapExactOutput` do, but for the deadline, which Permit2 checks.
     /// @return amountIn What the curve took, `inputFee` not included.
-    /// @return amountOut What the recipient received.
+    /// @return amountOut What was sent to the recipient.
     function swapWithCallback(OrderSwap calldata request) external returns (uint256 amountIn, uint256 amountOut);
 
-    /// @notice Brings an amount of the sell token into the vault as the operator's fee of an order that does not trade against the curve: calls
-    /// the settler's `deliver` and checks the custodian's balance as `swapWithCallback` does. Settler only; reverts `CustodianLocked` from
-    /// inside a deposit, which would be credited with the fee as well, and from inside the execution of a claim.
+    /// @notice Brings an amount of the sell token into the vault as the operator's fee of an order of which `swapWithCallback` trades nothing:
+    /// calls the settler's `deliver` and checks the custodian's balance as `swapWithCallback` does. Settler only. Reverts `CustodianLocked`
+    /// while `ICustodian.isLocked()`, since a deposit would be credited with the fee as well, and `InsufficientReceived`.
     function collectInputFee(IOrderSettler.Delivery calldata delivery) external;
 
-    /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert for
-    /// the market's sake: unknown pair, expired or empty curve, beyond depth or the vault's free liquidity, rounding to zero.
+    /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert because of the
+    /// market's state or the amount: unknown pair, expired or empty curve, more than the depth or the vault's free liquidity, an amount of zero
+    /// or above 2^100 - 1, an output that rounds to zero.
     function quote(address tokenIn, address tokenOut, uint256 amountIn) external view returns (uint256 amountOut);
 
-    /// @notice Input needed for a gross output of `amountOut`; zero in the same cases.
+    /// @notice Input needed for a gross output of `amountOut`, so for what the recipient gets plus the fee; zero in the same cases.
     function quoteExactOutput(
         address tokenIn,
         address tokenOut,
         uint256 amountOut
     ) external view returns (uint256 amountIn);
 
-    /// @notice `quote` after the fee of `taker`, if this market charges fees.
+    /// @notice `quote` less the fee of `taker`, if this market charges fees: what `swap` would send.
     function quoteFor(
         address taker,
         address tokenIn,
@@ -153,8 +166,8 @@ interface IEntrypoint {
     /// somebody else by that balance must not do so meanwhile.
     function isLocked() external view returns (bool);
 
-    /// @notice Owner only; at most 10,000 parts per million of the output. It is charged in markets whose fees are on
-    /// (`ICurveBook.setTakerFees`) and nowhere else. Rates of the settler and of adapters should stay zero.
+    /// @notice Sets the fee rate of `taker`, at most 10,000 parts per million of the output, else `FeeTooHigh`. Owner only. It is charged in
+    /// markets whose fees are on (`ICurveBook.setTakerFees`) and nowhere else. Rates of the settler and of adapters should stay zero.
     /// At its worst, whoever may call this takes that much of a taker's output, as far as the taker's own minimum allows.
     function setTakerFee(address taker, uint256 ratePpm) external;
 

@@ -6,12 +6,14 @@ pragma solidity ^0.8.28;
 /// deadline, with this contract as spender and `OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)` as witness. Its key
 /// is (owner, nonce), which Permit2 lets through once. Owners approve Permit2 and never this contract.
 ///
-/// Whatever the route, the recipient receives at least `minAmountOut` of the buy token and everything beyond it that the route brought, or
-/// the call reverts whole. Of the sell token, what the route does not need is not taken, or goes back to the owner. Between transactions
-/// this contract holds no token and has granted no allowance; what somebody sends here by mistake goes to the next routed order of that token.
+/// Whatever the route, at least `minAmountOut` of the buy token, and everything beyond it that the route brought, is sent to the recipient, or
+/// the whole call reverts. What our own curve pays to the recipient is not measured, so a token that keeps a part of transfers could deliver
+/// less; such tokens must not be listed. Of the sell token, what the route does not need is not taken, or goes back to the owner. Between
+/// transactions this contract holds no token and has granted no allowance; what somebody sends here by mistake goes to the next routed order
+/// of that token.
 ///
 /// Trust: whether an order is run as exact input or as exact output, by which route, and with which fee is not in the signature. So the
-/// worst holder of an executor's key can take from each order that is signed, unexpired and unused, and that it knows of, whatever a fill
+/// holder of an executor's key can, at worst, take from each signed, unexpired and unused order that it knows of whatever a fill
 /// at fair prices would bring beyond `minAmountOut`: as `feeAmount`, which only goes to the vault, or by a bad trade at an external target.
 /// It can take nothing from anyone without such an order, nor bring a recipient less than was signed. The owner chooses the executors and
 /// the external targets; at its worst it can do what an executor can. It cannot change the code.
@@ -40,8 +42,9 @@ interface IOrderSettler {
     error NotExecutor(address caller);
     /// @notice Only the entrypoint may ask for payment, and only within an order.
     error NotEntrypoint(address caller);
-    /// @notice Not allow-listed, a token of the order or the call at hand, or called to approve somebody; the entrypoint for another call than a
-    /// swap; in `setTarget`: Permit2, a contract of the platform, a token that is traded on the platform, or no contract at all.
+    /// @notice A route may not make this call: the target is not allow-listed, is a token of the order or of the step, or would be called to
+    /// approve somebody; or it is the entrypoint and the call is neither `swap` nor `swapExactOutput`. In `setTarget`: the target is Permit2, a
+    /// contract of the platform, a token that is traded on the platform, or no contract at all.
     error ForbiddenTarget(address target);
     /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);
@@ -55,9 +58,9 @@ interface IOrderSettler {
     error InsufficientOutput(uint256 delivered, uint256 minimum);
     /// @notice A target reverted with `reason`, its own revert data.
     error CallFailed(address target, bytes reason);
-    /// @notice `amountAt` of a call is not behind its selector, or not within its data.
+    /// @notice `amountAt` of a step lies within its selector, or 32 bytes from it on are not within its data.
     error MisplacedAmount(uint256 offset);
-    /// @notice Something else than a token's `permit` for Permit2.
+    /// @notice The call data is not a token's `permit` with Permit2 as spender.
     error ForbiddenPermit(address token);
 
     /// @notice What the owner signed, and the signature.
@@ -76,7 +79,7 @@ interface IOrderSettler {
         bytes signature;
     }
 
-    /// @notice The members of an `Order` before its signature, as they lie in it.
+    /// @notice The members of an `Order` before its signature, in the same order.
     struct OrderHead {
         address owner;
         address tokenIn;
@@ -88,31 +91,31 @@ interface IOrderSettler {
         uint256 minAmountOut;
     }
 
-    /// @notice What the entrypoint asks for.
+    /// @notice What the entrypoint asks the settler to bring into the vault.
     struct Delivery {
-        /// @dev Of the sell token.
+        /// @dev In units of the sell token.
         uint256 amount;
         OrderHead order;
     }
 
-    /// @notice A call of an allow-listed contract, which may take up to `amountIn` of `token` from this contract meanwhile, and of nothing else;
-    /// or of the entrypoint, `swap` or `swapExactOutput`, for a step over our own curve that is not the whole of a route's own part.
+    /// @notice A step of a route: a call of an allow-listed contract, which may take up to `amountIn` of `token` from this contract meanwhile,
+    /// and no other token; or a call of the entrypoint, `swap` or `swapExactOutput`, for a step over our own curve beside the route's own part.
     struct Call {
         address target;
         address token;
-        /// @dev The maximum of the type for all of the token that is here by then: what the steps before have brought.
+        /// @dev The maximum of the type stands for all of the token that is here when the step is called: what earlier steps brought.
         uint256 amountIn;
-        /// @dev Where in `data` the amount is written in that case, behind the selector; not looked at otherwise.
+        /// @dev In that case, the offset in `data`, selector included, at which the amount is written; ignored otherwise.
         uint256 amountAt;
         bytes data;
     }
 
-    /// @notice How to fill an order other than by the curve alone.
+    /// @notice How to fill an order otherwise than by the curve alone.
     struct Route {
         /// @dev Taken from the owner, fee included.
         uint256 amountIn;
         uint256 feeAmount;
-        /// @dev Traded against the curve, before the calls; zero for nothing. Sold, or bought if `ownExactOut`.
+        /// @dev The own part, traded against the curve before the calls; zero for none. Units to sell, or to buy if `ownExactOut`.
         uint256 ownAmount;
         bool ownExactOut;
         /// @dev One after the other. Each must leave what it buys in this contract: the order's `tokenOut`, or the `token` of a later one.
@@ -120,39 +123,42 @@ interface IOrderSettler {
     }
 
     /// @notice Fills an order by the curve alone: sells `maxAmountIn` less the fee. Executors only. Permit2 pays the vault directly.
-    /// Reverts as the entrypoint does (`InsufficientOutput`, the curve's errors), as Permit2 does (`InvalidNonce`, `SignatureExpired`,
-    /// `InvalidSigner`, …), and `FeeTooHigh` when the fee is above `maxAmountIn`.
+    /// Reverts as `IEntrypoint.swapWithCallback` does (`InsufficientOutput`, the curve's errors), as Permit2 does (`InvalidNonce`,
+    /// `SignatureExpired`, `InvalidSigner`, …), `FeeTooHigh` when the fee is above `maxAmountIn`, and `NotExecutor`.
+    /// @param feeAmount What the operator keeps, in units of the sell token.
     /// @return amountIn What the owner gave, fee included.
-    /// @return amountOut What the recipient received.
+    /// @return amountOut What was sent to the recipient.
     function fillOnCurve(
         uint256 feeAmount,
         Order calldata order
     ) external returns (uint256 amountIn, uint256 amountOut);
 
-    /// @notice As `fillOnCurve`, but buys exactly `minAmountOut`, and takes only its price and the fee. Reverts `ExcessiveInput` when that is
-    /// more than `maxAmountIn`.
+    /// @notice As `fillOnCurve`, but buys exactly `minAmountOut`, and takes only its price and the fee. Reverts `ExcessiveInput` instead of
+    /// `InsufficientOutput`, when price and fee together are more than `maxAmountIn`.
     function fillOnCurveExactOut(
         uint256 feeAmount,
         Order calldata order
     ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Fills an order by calls of external contracts, together with the curve or without it. Executors only. What remains of the
-    /// sell token, and of the `token` of any call, goes back to the owner, all that was bought to the recipient. A call can take what it was
-    /// allowed and no more; whatever it takes less or brings less, the recipient gets the minimum or nothing happens.
+    /// sell token, and of the `token` of any call, goes to the owner, and all of the buy token to the recipient. A call can take what it was
+    /// allowed and no more. If a call takes less or brings less than expected, the recipient still gets the minimum, or the whole call reverts.
     /// Reverts `ForbiddenTarget`, `CallFailed` with the target's own reason, `InsufficientOutput` when the recipient would receive less than
-    /// `minAmountOut`, `ForbiddenRecipient`, `SameToken`, `ExcessiveInput`, `FeeTooHigh` and `MisplacedAmount`.
+    /// `minAmountOut`, `ForbiddenRecipient`, `SameToken`, `ExcessiveInput`, `FeeTooHigh` and `MisplacedAmount`, and as Permit2 and the
+    /// entrypoint do.
     /// @return amountIn What the owner gave net of what was returned, fee included.
-    /// @return amountOut What the recipient received, measured by its balance as far as this contract paid it.
+    /// @return amountOut What the recipient received: what our own part sent to it, and by how much its balance rose by what this contract sent.
     function fillRoute(
         Order calldata order,
         Route calldata route
     ) external returns (uint256 amountIn, uint256 amountOut);
 
-    /// @notice Has `token` give Permit2 an allowance by its owner's signature, and then does what the call `fill` of this contract would.
-    /// Executors only. `permit` is the call of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes, for Permit2
-    /// as spender; anything else reverts `ForbiddenPermit`. It gets 200,000 gas at most, so that a token, or an account that a token asks, burns
-    /// no more. Whether it succeeds does not matter, since anybody may have submitted it before: whether the allowance suffices shows when
-    /// Permit2 pulls. The token need not be that of the order, as such a call changes nothing but by a signature. Reverts as `fill` does.
+    /// @notice Calls `permit` on `token`, by which the order's owner gives Permit2 an allowance, and then makes the call `fill` of this
+    /// contract. Executors only. `permit` is call data of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes,
+    /// with Permit2 as spender; anything else reverts `ForbiddenPermit`. The token's call gets at most 200,000 gas, so that a token, or a
+    /// contract that it calls, can't use up more. Whether it succeeds does not matter, since anybody may have submitted it before: if the
+    /// allowance is too small, Permit2 reverts. The token need not be that of the order: such a call changes nothing without its owner's
+    /// signature. Reverts as `fill` does.
     /// @return amountIn What the owner gave, fee included.
     /// @return amountOut What the recipient received.
     function fillWithPermit(
@@ -161,17 +167,18 @@ interface IOrderSettler {
         bytes calldata fill
     ) external returns (uint256 amountIn, uint256 amountOut);
 
-    /// @notice Brings sell token into the vault: from the order's owner, by the rest of the order, which follows, or, if nothing follows, from
-    /// what was pulled already. Entrypoint only, and only within an order.
+    /// @notice Brings sell token into the vault: if the rest of the order follows in the call data, from the order's owner by the signature in
+    /// it; if nothing follows, from what was pulled to this contract already. Entrypoint only, and only while an order is filled, else
+    /// `NotEntrypoint`.
     function deliver(Delivery calldata delivery) external;
 
-    /// @notice Owner only. See the trust note above for what an executor can do.
+    /// @notice Sets whether `executor` may fill orders. Owner only. See the trust note above for what an executor can do.
     function setExecutor(address executor, bool allowed) external;
 
-    /// @notice Owner only. Routes may call a target with any data, and let it take what the order at hand sells or has bought on its way.
-    /// Permit2, the platform's contracts, tokens of listed markets and accounts without code are refused; within an order, so are its two
-    /// tokens, and calls of `approve` and `increaseAllowance`, which a venue has that is a token of its own shares.
-    /// A market of a target can't be listed (`ICurveBook.ForbiddenToken`).
+    /// @notice Sets whether routes may call `target`. Owner only. Routes may call it with any data, and let it take what the order sells or what
+    /// earlier steps bought. Reverts `ForbiddenTarget` for Permit2, the platform's contracts, tokens of listed markets and accounts without
+    /// code. `fillRoute` refuses a target, too, that is a token of the order or of the step, and calls of `approve` and `increaseAllowance`,
+    /// which a venue has that is also the token of its shares. A target can't be a token of a new market (`ICurveBook.ForbiddenToken`).
     /// See the trust note above: whoever may call this can do by a target what an executor can do by a route.
     function setTarget(address target, bool allowed) external;
 

@@ -19,8 +19,8 @@ interface IPermit2 {
         uint256 requestedAmount;
     }
 
-    /// @notice Transfers up to `permitted.amount` by a signature of `owner` that names the caller as spender, `nonce`, `deadline` and the
-    /// hash of the witness. Each nonce of an owner works once.
+    /// @notice Transfers `requestedAmount`, at most `permitted.amount`, by a signature of `owner` over the token and the permitted amount, the
+    /// caller as spender, `nonce`, `deadline` and the hash of the witness. Each nonce of an owner works once.
     function permitWitnessTransferFrom(
         PermitTransferFrom calldata permit,
         SignatureTransferDetails calldata transferDetails,

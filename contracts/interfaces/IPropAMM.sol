@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 /// @title What routers of proprietary market makers expect of a venue.
 /// @notice Same functions, structs and event as the interface of that name that routers publish, so that ids and topics agree.
 ///
-/// Payment is by push: the caller transfers `amountIn` of `tokenIn` to the venue and calls `swap` in the same transaction. Whatever a
-/// transaction leaves with a venue belongs to whoever calls it next.
+/// The caller pays first: it transfers `amountIn` of `tokenIn` to the venue and calls `swap` in the same transaction. What a transaction leaves
+/// with a venue can be taken by the next caller.
 interface IPropAMM {
     /// @notice A trade is done. `amountOut` is what reached `recipient`, measured by its balance.
     event Swapped(
@@ -29,11 +29,13 @@ interface IPropAMM {
     /// @notice Every pair once, active or not.
     function getPairs() external view returns (TokenPair[] memory pairs);
 
-    /// @notice What `swap` of this amount would deliver now. Needs no balance and no allowance; reverts when the swap would.
+    /// @notice What `swap` of this amount would send now. Needs no balance and no allowance; reverts when the swap would revert because of the
+    /// market's state or the amount.
     function quote(address tokenIn, address tokenOut, uint256 amountIn) external view returns (uint256 amountOut);
 
     /// @notice Sells exactly `amountIn`, and reverts if less than `minAmountOut` would reach `recipient`.
     /// @param deadline last second, inclusive, at which the swap may execute.
+    /// @return amountOut what reached `recipient`, measured by its balance.
     function swap(
         address tokenIn,
         address tokenOut,

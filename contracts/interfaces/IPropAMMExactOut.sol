@@ -6,7 +6,8 @@ import {IPropAMM} from "./IPropAMM.sol";
 
 /// @title Exact output, as an extension of {IPropAMM} that routers detect by ERC-165.
 interface IPropAMMExactOut is IPropAMM, IERC165 {
-    /// @notice What `swapExactOut` of this amount would take now. Needs no balance and no allowance; reverts when the swap would.
+    /// @notice What `swapExactOut` of this amount would take now. Needs no balance and no allowance; reverts when the swap would revert because
+    /// of the market's state or the amount.
     function quoteExactOut(
         address tokenIn,
         address tokenOut,
@@ -16,6 +17,7 @@ interface IPropAMMExactOut is IPropAMM, IERC165 {
     /// @notice Buys exactly `amountOut` for `recipient`. The caller has transferred `amountInMax`; what is not needed of it goes to
     /// `refundRecipient`. Reverts when more would be needed.
     /// @param deadline last second, inclusive, at which the swap may execute.
+    /// @return amountIn what the swap took.
     function swapExactOut(
         address tokenIn,
         address tokenOut,

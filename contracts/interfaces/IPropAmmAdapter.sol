@@ -8,20 +8,21 @@ import {IPropAMMExactOut} from "./IPropAMMExactOut.sol";
 /// approve instead of transferring work too. Of the input nothing stays here: what a swap does not need goes back, to the caller on exact
 /// input, to `refundRecipient` on exact output. It has no owner, keeps no token between transactions and can't change.
 ///
-/// The taker of its swaps, in every event and API, is this contract, whose fee rate is zero. The entrypoint's own errors come through
-/// as they are (see `IEntrypoint` and `ICurveBook`). Trading through it costs one more transfer than calling the entrypoint.
+/// The taker of its swaps, in every event and API, is this contract. Its fee rate must stay zero: with a rate, `quoteExactOut` would return less
+/// than `swapExactOut` takes. It passes on the entrypoint's own errors (see `IEntrypoint` and `ICurveBook`). Trading through it costs one more
+/// transfer than calling the entrypoint.
 interface IPropAmmAdapter is IPropAMMExactOut {
-    /// @notice Nothing to trade in this direction for this amount now: unknown pair, expired or empty curve, beyond depth or the vault's free
-    /// liquidity, or rounding to zero.
+    /// @notice This amount can't be traded in this direction now: unknown pair, expired or empty curve, more than the depth or the vault's free
+    /// liquidity, an amount of zero or above 2^100 - 1, or an output that rounds to zero.
     error NotTradable(address tokenIn, address tokenOut, uint256 amount);
-    /// @notice The recipient's balance rose by less than the minimum, since the token kept a part.
+    /// @notice The recipient's balance rose by less than the minimum, since the token kept a part of the transfer.
     error InsufficientOutput(uint256 delivered, uint256 minimum);
-    /// @notice The output would stay in this contract, or the refund would go to one of the platform's contracts, or to nobody.
+    /// @notice The output would stay in this contract, or the refund would go to one of the platform's contracts or to the zero address.
     error ForbiddenRecipient(address recipient);
 
-    /// @notice Where it trades.
+    /// @notice The entrypoint that it trades with.
     function entrypoint() external view returns (address);
 
-    /// @notice What `isActive` and `getPairs` go by.
+    /// @notice The lens that answers `isActive` and `getPairs`.
     function lens() external view returns (address);
 }

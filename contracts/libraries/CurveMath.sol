@@ -7,8 +7,9 @@ import {SideHead, SideHeadLibrary} from "../types/SideHead.sol";
 /// @title The arithmetic of trading against one side of a curve.
 /// @notice The only place where curve amounts are computed; swaps, quotes and lenses all call it.
 ///
-/// A walk skips what was consumed before and then takes base units from the best segment on. Its exact cost is the integer
-/// G = sum(subticks x base units), and quote units = G x tickLotUnits / (lotUnits x 256), divided once, at the end:
+/// A walk goes through the segments of a side, best price first: it skips the base units that were consumed before and then takes base units.
+/// Its exact cost is the integer G = sum(subticks x base units), and quote units = G x tickLotUnits / (lotUnits x 256), divided once, at the
+/// end:
 ///
 /// | mode           | fixed    | computed                                                        |
 /// |----------------|----------|-----------------------------------------------------------------|
@@ -17,9 +18,9 @@ import {SideHead, SideHeadLibrary} from "../types/SideHead.sol";
 /// | sell exact-in  | x base   | quote = floor(G(x))                                             |
 /// | sell exact-out | y quote  | the smallest x whose yield floor(G(x)) is at least y; y is paid |
 ///
-/// G is additive along the walk, so a sum of ceils is never below the ceil of the sum, and the other way round for floors: trading in parts
-/// never beats trading at once. Nothing is filled in part: beyond the depth left, and above its whole price on a buy exact-in, the outcome
-/// is `InsufficientDepth`.
+/// G is additive along the walk. A sum of ceils is never below the ceil of the sum, and a sum of floors never above the floor of the sum, so a
+/// taker gains nothing by trading in parts. Nothing is filled in part: an amount above the depth left, or a buy exact-in above the price of that
+/// depth, has the outcome `InsufficientDepth`.
 ///
 /// Widths: subticks < 2^41, a side's depth < 2^92 base units with lotUnits <= 10^18, so G < 2^133; tickLotUnits < 2^113, amounts < 2^100,
 /// lotUnits x 256 < 2^68. No product exceeds 2^246, hence the unchecked blocks.
@@ -29,9 +30,9 @@ library CurveMath {
     /// @dev Amounts at and above 2^100 are refused.
     uint256 internal constant MAX_AMOUNT = (1 << 100) - 1;
     uint256 internal constant SUBTICKS_PER_TICK = 256;
-    /// @dev Stands for an available amount when the depth is not the reason.
+    /// @dev The available amount that is returned when the depth suffices, so that it is not the reason of a refusal.
     uint256 internal constant ENOUGH = type(uint256).max;
-    /// @dev One in each of the eight lanes of 32 bits of a word.
+    /// @dev The number 1 in each of the eight lanes of 32 bits that make up a word.
     uint256 private constant LANES = 0x0000000100000001000000010000000100000001000000010000000100000001;
 
     enum Outcome {
@@ -46,9 +47,9 @@ library CurveMath {
         /// @dev True when the taker buys base from the ask side.
         bool isBuy;
         bool exactOut;
-        /// @dev What comes in, or what goes out if exactOut.
+        /// @dev What comes in, or what goes out if exactOut. In units of its token.
         uint256 amount;
-        /// @dev Base units of the side that are taken already.
+        /// @dev Base units of the side that are consumed already.
         uint256 consumed;
         uint256 lotUnits;
         uint256 tickLotUnits;
@@ -63,9 +64,9 @@ library CurveMath {
         uint256 available;
     }
 
-    /// @dev What is left of a cost that was met; none comes near, since costs are below 2^168.
+    /// @dev Marks that the cost was spent. No real remainder is as large, since costs are below 2^168.
     uint256 private constant MET = type(uint256).max;
-    /// @dev A segment costs less: its length is below 2^88 base units, its price below 2^27 quanta.
+    /// @dev A bound above the cost of every segment: lengths are below 2^88 base units, prices below 2^27 quanta.
     uint256 private constant MAX_SEGMENT_COST = (1 << 115) - 1;
     uint256 private constant KNOTS_IN_FIRST_WORD = 7;
     uint256 private constant KNOTS_IN_WORD = 8;
@@ -76,11 +77,10 @@ library CurveMath {
         result.outcome = outcomeOf(request.amount, result.baseAmount, result.available);
     }
 
-    /// @notice Trades against a side in storage, reading no word that the walk does not reach; of a first word that counts more than four
-    /// words, which no post can write, four. The parameters are the members of `Request`, on the stack. What `trade` says in Solidity, this
-    /// says in as little gas as is to be had: the tests hold each against the other.
-    /// @return baseAmount Zero if the trade is refused, as is the next one.
-    /// @return quoteAmount What comes in or goes out of the other token.
+    /// @notice As `trade`, but against a side in storage and in assembly, for less gas; tests compare the two. It reads no word that the walk
+    /// does not reach, and at most four words, whatever the first one says. The parameters are the members of `Request`, `skip` for `consumed`.
+    /// @return baseAmount Base units; zero if the trade is refused.
+    /// @return quoteAmount Quote units; zero if the trade is refused.
     /// @return available If it is refused: the largest amount that would have filled, or `ENOUGH`. See `outcomeOf`.
     function tradeStored(
         uint256[4] storage words,
@@ -93,9 +93,9 @@ library CurveMath {
     ) internal view returns (uint256 baseAmount, uint256 quoteAmount, uint256 available) {
         if (_isRefused(amount)) return (0, 0, 0);
         // Same as calling _takeBase or _takeCost for each word until it goes through less than all knots, and then _closeBase or _closeCost.
-        // `head` counts above its 32 bits the knots that the walk has passed, itself as one, so that the eighth of each word is its last. The
-        // walk ends at a word of zeroes, as an empty side has, and as one is put behind the last word of a side. A few variables say more
-        // than one thing, since those that do not fit on the stack cost most.
+        // Above its 32 bits, `head` counts the knots that the walk has passed, with the head itself as the first one, so that every eighth is
+        // the last of its word. The walk ends at a word of zeros: an empty side has one, and one is put after the last word of a side. Some
+        // variables have more than one meaning, since variables that do not fit on the stack cost most gas.
         assembly ("memory-safe") {
             let word := sload(words.slot)
             let head := or(shr(224, word), 0x100000000)
@@ -217,8 +217,8 @@ library CurveMath {
     }
 
     /// @notice By how much the consumption of a side is raised when its curve goes live: up to the end of the first segment that ends at
-    /// `consumed` or behind it. Zero if that is one of the first `exactKnots` segments, or if the side ends before. Nothing but lengths counts:
-    /// what stands behind a knot that ends the side can't be traded, wherever the consumption is.
+    /// `consumed` or later. Zero if that is one of the first `exactKnots` segments, or if the side ends before. Only lengths are read, not
+    /// prices: what comes after a knot that ends the side can't be traded, whatever the consumption is.
     /// @param at Position in memory of the words of the side, as posted.
     /// @param end Position behind the last one.
     /// @param consumed Base units taken since the snapshot; not zero.
@@ -231,15 +231,15 @@ library CurveMath {
         uint256 lotUnits
     ) internal pure returns (uint256 raised) {
         // Same as adding up the lengths of the knots until the sum, times lotUnits, is not below what is consumed, or the side ends; but for
-        // eight knots at once, which are as many lanes of 32 bits, the first one highest. No lane overflows: a length is below 2^27, eight of
-        // them are below 2^30 together. The last lane of a side holds what stands behind it, and counts for nothing.
+        // eight knots at once, one in each lane of 32 bits, the first one in the highest lane. No lane overflows: a length is below 2^27, so
+        // eight of them are below 2^30 together. The last lane of a side holds what is in memory after the side; it is ignored.
         uint256 lots = _lotsUp(consumed, lotUnits);
         assembly ("memory-safe") {
             let exactEnd := add(at, shl(2, exactKnots))
             at := add(at, 4)
             let total := shr(224, mload(at))
             total := shl(and(shr(16, total), 0xf), shr(20, total))
-            // Most late fills end in the first segment.
+            // Usually what was taken since the snapshot ends in the first segment.
             switch lt(total, lots)
             case 0 {
                 raised := mul(sub(mul(total, lotUnits), consumed), and(iszero(exactKnots), lt(at, end)))
@@ -249,7 +249,7 @@ library CurveMath {
                 for {} lt(at, end) {} {
                     let knots := mload(at)
                     at := add(at, 32)
-                    // mantissa << exponent, bit by bit of the exponent: times 1 or 2, times 1 or 4, times 1 or 16, times 1 or 256.
+                    // mantissa << exponent, one bit of the exponent after the other: times 1 or 2, times 1 or 4, times 1 or 16, times 1 or 256.
                     let sums := and(shr(20, knots), mul(0xfff, LANES))
                     sums := add(sums, and(sums, mul(0xffffffff, and(shr(16, knots), LANES))))
                     sums := add(sums, mul(3, and(sums, mul(0xffffffff, and(shr(17, knots), LANES)))))
@@ -259,7 +259,7 @@ library CurveMath {
                     sums := mul(sums, LANES)
                     total := add(total, shr(224, sums))
                     if iszero(lt(total, lots)) {
-                        // A segment ends at `total` less all later ones. Of those behind which that is not below `lots` the first one counts.
+                        // A segment ends at `total` less the lengths of all later ones. The first segment whose end is not below `lots` counts.
                         sums := shl(32, sums)
                         let left := and(shr(31, sub(mul(add(sub(total, lots), 0x80000000), LANES), sums)), LANES)
                         left := shl(2, shr(224, mul(left, LANES)))
@@ -340,7 +340,7 @@ library CurveMath {
     /// @return What is left to take; zero ends the walk.
     /// @return The cost so far.
     /// @return What is left to skip.
-    /// @return How many knots were not gone through; zero if neither the target was met nor the side ended.
+    /// @return How many knots were not visited; zero if the word ended before the target was met and before the side ended.
     function _takeBase(
         uint256 word,
         uint256 count,
@@ -376,12 +376,12 @@ library CurveMath {
         return (left, cost, skip, count);
     }
 
-    /// @dev As `_takeBase`, to spend `left` of cost. The walk ends in the segment that costs more than that: a buyer gets no more base than was
-    /// paid for, a seller gives up one unit more, which yields at least what is asked.
+    /// @dev As `_takeBase`, but to spend `left` of cost. The walk ends in the segment that costs more than is left: a buyer gets only whole
+    /// units that are paid for, a seller gives one unit more, so that the yield is at least what is asked.
     /// @return What is left to spend; `MET` ends the walk.
     /// @return The base units so far.
     /// @return What is left to skip.
-    /// @return How many knots were not gone through; zero if neither the target was met nor the side ended.
+    /// @return How many knots were not visited; zero if the word ended before the target was met and before the side ended.
     function _takeCost(
         uint256 word,
         uint256 count,
@@ -421,8 +421,8 @@ library CurveMath {
         return (left, base, skip, count);
     }
 
-    /// @dev The highest cost that does not end a walk which spends. For a buyer it is what the amount pays for, rounded down; for a seller the
-    /// least that yields the amount, less one.
+    /// @dev The cost that a walk of `_takeCost` spends. For a buyer it is what the amount pays for, rounded down; for a seller it is one less
+    /// than the least cost that yields the amount.
     function _costOf(
         uint256 direction,
         uint256 amount,
@@ -434,6 +434,7 @@ library CurveMath {
         }
     }
 
+    /// @dev What a walk of `_takeBase` came to.
     function _closeBase(
         uint256 direction,
         uint256 amount,
@@ -453,6 +454,7 @@ library CurveMath {
         }
     }
 
+    /// @dev What a walk of `_takeCost` came to.
     function _closeCost(
         uint256 direction,
         uint256 amount,
@@ -466,7 +468,7 @@ library CurveMath {
             if (left != MET) {
                 uint256 cost = _costOf(direction, amount, numerator, lotUnits) - left;
                 available = _quoteUnits(direction, cost, numerator, lotUnits);
-                // The whole side costs no more than what a buyer spends. The difference may be mere rounding of the last unit.
+                // The walk took the whole side and did not spend all. A buyer who pays exactly the rounded price of the side is filled.
                 if (_isSell(direction) != 0 || available != amount) base = 0;
             }
             baseAmount = base;
@@ -474,8 +476,8 @@ library CurveMath {
         }
     }
 
-    /// @dev Quote units of a cost = cost x numerator / (lotUnits x 256). Costs are kept in quanta of 2^shift subticks, the step of the side's
-    /// prices; the numerator makes up for it. A buyer pays quote units rounded up, a seller gets them rounded down.
+    /// @dev Quote units of a cost = cost x numerator / (lotUnits x 256). Costs are in quanta of 2^shift subticks, the step of the side's prices,
+    /// and the numerator is tickLotUnits x 2^shift. A buyer pays quote units rounded up, a seller gets them rounded down.
     function _quoteUnits(
         uint256 direction,
         uint256 cost,

@@ -13,12 +13,12 @@ import {PostCodec, PostRecord} from "./PostCodec.sol";
 library CurvePosts {
     using PostCodec for bytes;
 
-    /// @dev How far a sequence number may rise at once. Posters count every publication, also those that never land, and make fewer than that
-    /// in a day of outage; using up the numbers of a market takes as many records.
+    /// @dev How far a sequence number may rise at once. A poster gives a number to every publication, also to those that never land, and makes
+    /// fewer than this many in a day without a chain. The limit also makes it expensive to use up the 2^32 numbers of a market.
     uint256 internal constant MAX_SEQ_STEP = 1 << 16;
 
-    /// @dev A curve computed from a block that the chain dropped must never land. blockhash is zero for blocks older than 256 and for those
-    /// to come, which never counts as agreement.
+    /// @dev Reverts `OrphanedBlock` for a curve that was computed from a block that a reorganisation removed: it must never land. blockhash is
+    /// zero for blocks more than 256 ago and for later ones, and zero never matches.
     function checkBlock(bytes calldata data) internal view {
         (uint256 number, uint256 expected) = data.blockRef();
         uint256 actual = uint256(blockhash(number)) >> 160;
@@ -29,7 +29,8 @@ library CurvePosts {
         revert ICurveBook.OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
     }
 
-    /// @return applied False for a record that is out of date, or builds on a curve that is; nothing was written then.
+    /// @dev Applies one record to its market. Reverts for every fault that is not a matter of time or of another post.
+    /// @return applied False for a record that is out of date, or that builds on a curve that is not live; nothing was written then.
     function applyTo(
         mapping(bytes32 market => Market) storage markets,
         PostRecord record
@@ -41,7 +42,7 @@ library CurvePosts {
         uint256 maxTtlSec = live.maxTtlSec();
         if (maxTtlSec == 0) revert ICurveBook.UnknownMarket(market);
         unchecked {
-            // Neither too low nor too high, in one comparison: up to liveSeq the difference wraps.
+            // Neither too low nor too high, in one comparison: for a number up to liveSeq the difference wraps and is huge.
             if (record.seq() - liveSeq - 1 >= MAX_SEQ_STEP) {
                 if (record.seq() <= liveSeq) return (false, liveSeq);
                 revert ICurveBook.SeqOutOfRange(market, record.seq(), liveSeq + 1, liveSeq + MAX_SEQ_STEP);
@@ -49,11 +50,11 @@ library CurvePosts {
         }
         uint256 kind = record.kind();
         if (kind != PostCodec.KIND_FULL) {
-            // Else words would merge with those of another curve, or a dead curve would come to life again.
+            // Otherwise words could be mixed with those of another curve, or an expired curve could be traded again.
             if (record.baseSeq() != liveSeq || block.timestamp >= live.deadline()) return (false, liveSeq);
         }
         unchecked {
-            // Neither too early nor too late, in one comparison: below block.timestamp + 1 the difference wraps.
+            // Neither too early nor too late, in one comparison: for a deadline up to block.timestamp the difference wraps and is huge.
             if (record.deadline() - block.timestamp - 1 >= maxTtlSec) {
                 if (record.deadline() <= block.timestamp) return (false, liveSeq);
                 _refuseDeadline(record, maxTtlSec);
@@ -64,7 +65,7 @@ library CurvePosts {
         return (true, liveSeq);
     }
 
-    /// @dev Reverts with the reason why a record was not applied to a market whose post word is `live`.
+    /// @dev Reverts with the reason why `applyTo` did not apply the record to a market whose post word is `live`.
     function refuse(PostRecord record, PostWord live) internal view {
         (bytes32 market, uint256 seq, uint256 liveSeq) = (record.market(), record.seq(), live.seq());
         bool builds = record.kind() != PostCodec.KIND_FULL;
@@ -84,6 +85,7 @@ library CurvePosts {
         );
     }
 
+    /// @dev Prolongs the live curve under a new sequence number.
     function _touch(Market storage m, PostWord live, PostRecord record) private {
         m.postWord = live.setDeadline(record.deadline()).setSeq(record.seq());
         emit ICurveBook.CurveTouched(
@@ -94,7 +96,8 @@ library CurvePosts {
         );
     }
 
-    /// @dev Never writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
+    /// @dev Applies a full or a partial post. Never writes the swap word: what was taken in the meantime stays consumed, and no swap can make a
+    /// post fail.
     function _goLive(Market storage m, PostWord live, PostRecord record, uint256 kind) private {
         uint256 curveAt = record.curve(kind);
         (bytes memory words, uint256 askCount) = kind == PostCodec.KIND_FULL
@@ -114,10 +117,10 @@ library CurvePosts {
         );
     }
 
-    /// @dev A side of which something was taken since its snapshot is entered where a segment ends, or on segments on which the curve is the
-    /// book itself. From there on nothing of the curve is cheaper than what is left of the book, whatever was taken of it meanwhile.
+    /// @dev Raises the consumption of each side of which something was taken since the snapshot to the end of a segment, except within the
+    /// leading segments on which the curve equals the book. From there on the curve is nowhere cheaper than what is left of the book.
     /// @param words All words of the curve, asks first.
-    /// @return snapAsk Modulo 2^92; what the record names, less what the consumption is raised by.
+    /// @return snapAsk What the record names, less what the consumption is raised by, in base units. Only its low 92 bits count.
     /// @return snapBid Likewise.
     function _raised(
         SwapWord swapWord,
@@ -142,6 +145,7 @@ library CurvePosts {
         }
     }
 
+    /// @dev Stores the curve of a full post.
     /// @return words All words of the curve, asks first.
     /// @return asks How many of them are ask words.
     function _replace(
@@ -168,7 +172,8 @@ library CurvePosts {
         }
     }
 
-    /// @dev Reads every word that stays, for the hash of the whole curve, its consumption and the check of its prices.
+    /// @dev Stores the words of a partial post, and reads those that stay: the hash of the curve, the raise and the check of prices need all
+    /// words.
     /// @return words All words of the curve, asks first.
     /// @return askCount How many of them are ask words.
     function _amend(
@@ -184,9 +189,11 @@ library CurvePosts {
         return (abi.encodePacked(asks, bids), asks.length);
     }
 
-    /// @dev An empty side is one zero word. Otherwise the first word must count the words, since a walk believes it.
+    /// @dev Stores the words of one side. An empty side is stored as one zero word. The first word must name the number of words, since walks
+    /// read as many; else it reverts `MalformedPost`.
     /// @param at Position of the words in the call data.
     /// @param count At most four, as the codec has checked.
+    /// @return first The first word as stored.
     function _storeSide(uint256[4] storage words, uint256 at, uint256 count) private returns (uint256 first) {
         first = PostCodec.word(at);
         // Same as if (count == 0) first = 0, without a jump.
@@ -209,15 +216,16 @@ library CurvePosts {
         }
     }
 
-    /// @dev Positions count from the beginning of the call, offsets from that of the data: the only argument of both functions that post.
+    /// @dev The offset of a position in the call data from the beginning of `data`, which is the only argument of both functions that post.
     function _offsetOf(uint256 position) private pure returns (uint256 offset) {
         assembly ("memory-safe") {
             offset := sub(position, add(calldataload(4), 0x24))
         }
     }
 
-    /// @dev Writes the words that `mask` names. None of them may lie beyond the words that the side uses afterwards, and each word that it did
-    /// not use before must be among them, since what the storage holds there is left over from an older curve.
+    /// @dev Stores the words that `mask` names; bit i is word i. None of them may lie beyond the words that the side uses afterwards, and each
+    /// word that the side did not use before must be among them, since storage may hold a word of an older curve there. Else it reverts
+    /// `MalformedPost`.
     /// @return live All words of the side afterwards.
     function _amendSide(uint256[4] storage words, uint256 at, uint256 mask) private returns (uint256[] memory live) {
         uint256 first = words[0];
@@ -243,13 +251,13 @@ library CurvePosts {
         }
     }
 
-    /// @dev No ask is below its side's base and no bid above it, so comparing the bases settles nearly every post; only if they touch, the
-    /// knots are looked at.
+    /// @dev Whether the base price of the asks is at or below that of the bids. No ask is below its base price and no bid above it, so a post
+    /// can be crossed only if this is true; then the knots must be compared.
     function _basesTouch(uint256 firstAsk, uint256 firstBid) private pure returns (bool) {
         return SideHeadLibrary.headOf(firstAsk).baseSubticks() <= SideHeadLibrary.headOf(firstBid).baseSubticks();
     }
 
-    /// @dev Guards that no sequence of swaps on one curve can gain.
+    /// @dev Reverts `CrossedCurve` unless the best ask is above the best bid: otherwise a taker could gain by buying and selling on one curve.
     function _requireApart(PostRecord record, uint256[] memory asks, uint256[] memory bids) private pure {
         uint256 bestAsk = CurveMath.bestSubticks(asks, true);
         uint256 bestBid = CurveMath.bestSubticks(bids, false);

@@ -27,7 +27,7 @@ using PostCodec for PostRecord global;
 ///
 /// | bytes | body of a touch                               |
 /// |-------|-----------------------------------------------|
-/// | 4     | baseSeq: the curve that lives on              |
+/// | 4     | baseSeq: the curve that is prolonged          |
 ///
 /// | bytes | body of a partial post                                                              |
 /// |-------|-------------------------------------------------------------------------------------|
@@ -37,12 +37,12 @@ using PostCodec for PostRecord global;
 /// | 1     | which words follow: bit i of the high nibble is ask word i, of the low one bid word i |
 /// | 32 n  | these words, asks first, in rising order                                            |
 ///
-/// A partial post changes the number of words of a side by sending its first word, and then sends every word that is new to the side. A zero
-/// first word empties the side.
+/// A partial post that changes the number of words of a side sends the side's first word, and every word that the side did not use before. A
+/// first word of zero empties the side.
 ///
 /// snapAsk and snapBid are the cumulative base units taken from each side that the snapshot reflects, modulo 2^92. exactAskKnots and
-/// exactBidKnots count the leading segments of each side, 0 to 15, on which the curve is the book itself: what was taken meanwhile is not
-/// raised to the end of one of these.
+/// exactBidKnots count the leading segments of each side, 0 to 15, on which the curve equals the book: consumption that ends within one of these
+/// is not raised to its end.
 library PostCodec {
     uint256 internal constant KIND_FULL = 1;
     uint256 internal constant KIND_TOUCH = 2;
@@ -53,7 +53,7 @@ library PostCodec {
     uint256 private constant HEAD_BYTES = 41;
     uint256 private constant SEQ_BYTES = 4;
     uint256 private constant TOUCH_BYTES = HEAD_BYTES + SEQ_BYTES;
-    /// @dev Two volumes, and two nibbles about the words that follow.
+    /// @dev Two volumes of 12 bytes, and one byte about the words that follow.
     uint256 private constant CURVE_BYTES = 25;
     uint256 private constant VOLUME_BITS = 92;
 
@@ -65,8 +65,8 @@ library PostCodec {
     }
 
     /// @notice The record at `offset`. Reverts `MalformedPost(offset)` when it is cut short, of unknown kind, or names more words than a side
-    /// has. What the words say is not looked at.
-    /// @return record Its fields may be read.
+    /// has. The words themselves are not checked.
+    /// @return record All of its fields lie within the data.
     /// @return end Offset of the next record.
     function read(bytes calldata data, uint256 offset) internal pure returns (PostRecord record, uint256 end) {
         unchecked {
@@ -136,7 +136,7 @@ library PostCodec {
     }
 
     /// @param volume What `volumes` returned of a side.
-    /// @return On how many leading segments of the side the curve is the book itself, as the poster says.
+    /// @return On how many leading segments of the side the curve equals the book, as the poster says.
     function exactKnots(uint256 volume) internal pure returns (uint256) {
         return volume >> VOLUME_BITS;
     }
@@ -181,7 +181,7 @@ library PostCodec {
         }
     }
 
-    /// @dev 32 bytes of the call data; what lies beyond its end, and what a caller reads beyond a record, has no meaning.
+    /// @dev 32 bytes of the call data. Bytes beyond its end are zero, and a caller ignores bytes beyond its record.
     function _load(uint256 position) private pure returns (uint256 value) {
         assembly ("memory-safe") {
             value := calldataload(position)

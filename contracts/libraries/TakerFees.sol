@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @notice The fee that a taker pays out of a gross output. Rates are parts per million of it.
+/// @notice The fee that a taker pays out of its gross output. Rates are parts per million of the gross output.
 library TakerFees {
     uint256 internal constant MAX_RATE_PPM = 10_000;
     uint256 private constant PPM = 1_000_000;

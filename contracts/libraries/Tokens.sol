@@ -3,14 +3,14 @@ pragma solidity ^0.8.28;
 
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 
-/// @title Reading and moving ERC-20 tokens on the way of a swap, where the compiler's own calls cost more than the calls themselves.
+/// @title Reads balances of ERC-20 tokens and moves them, in assembly, since every swap does and the compiler's own code would cost more gas.
 /// @notice Transfers follow the rule of OpenZeppelin's SafeERC20: a token may answer `true` or nothing at all; it must have code.
 /// A call that fails reverts with the token's own reason.
 library Tokens {
-    /// @dev A token answered a question about a balance with less than a word, as an address without code does.
+    /// @dev A call of `balanceOf` returned less than 32 bytes, as it does on an address without code.
     error BalanceUnreadable(address token);
 
-    /// @notice `account`'s balance of `token`.
+    /// @notice `account`'s balance of `token`, in its units. Reverts `BalanceUnreadable`, or with the token's own error.
     function balanceOf(address token, address account) internal view returns (uint256 units) {
         bool unknown;
         // Same as IERC20(token).balanceOf(account), in scratch space: 36 bytes from offset 28.
@@ -28,14 +28,15 @@ library Tokens {
         if (unknown) revert BalanceUnreadable(token);
     }
 
-    /// @notice Takes `amount` from the caller of this contract, by its allowance, to `to`.
+    /// @notice Transfers `amount` from the caller of this contract to `to`, by the caller's allowance. Reverts `SafeERC20FailedOperation` for an
+    /// answer that is not valid, or with the token's own error.
     /// @return received By how much `to`'s balance rose; zero if it fell.
     function pull(address token, address to, uint256 amount) internal returns (uint256 received) {
         bool unknown;
         // Same as held = balanceOf(token, to), IERC20(token).safeTransferFrom(msg.sender, to, amount), holds = balanceOf(token, to) and
-        // received = holds > held ? holds - held : 0, with the calls' data side by side in memory that stays free. A token that answers
-        // for a balance has code, so its empty answer to a transfer is a valid one. Whether all answers are valid is asked at the end,
-        // since a revert undoes whatever came after the first that is not.
+        // received = holds > held ? holds - held : 0, with the calls' data side by side in memory that is not reserved. A token that
+        // returned a balance has code, so its empty answer to a transfer is a valid one. All answers are checked once, at the end, since a
+        // revert undoes whatever followed an invalid one.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, 0x70a08231)
@@ -67,10 +68,11 @@ library Tokens {
         if (unknown) revert SafeERC20.SafeERC20FailedOperation(token);
     }
 
-    /// @notice Sends `amount` from this contract to `to`. The caller has read a balance of this token before, so it has code.
+    /// @notice Sends `amount` from this contract to `to`. The caller must have read a balance of this token before, which proves that it has
+    /// code. Reverts `SafeERC20FailedOperation` for an answer that is not valid, or with the token's own error.
     function push(address token, address to, uint256 amount) internal {
         bool known;
-        // Same as IERC20(token).safeTransfer(to, amount), in scratch space and the first word of free memory.
+        // Same as IERC20(token).safeTransfer(to, amount), with the call's data in memory that is not reserved.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, 0xa9059cbb)

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {TransientSlot} from "@openzeppelin/contracts/utils/TransientSlot.sol";
 
-/// @title OpenZeppelin's transient lock, taken where it is needed instead of by a function, which costs every swap two jumps.
+/// @title OpenZeppelin's transient lock as a modifier without inner functions, which saves every swap two jumps.
 abstract contract TransientLock is ReentrancyGuardTransient {
     using TransientSlot for *;
 

@@ -28,6 +28,7 @@ contract CurveMathHarness {
 
     mapping(uint256 key => uint256[4] words) private _stored;
 
+    /// @notice `CurveMath.trade` of each case.
     function trades(Case[] calldata cases) external pure returns (Result[] memory results) {
         results = new Result[](cases.length);
         for (uint256 i = 0; i < cases.length; ++i) {
@@ -36,7 +37,7 @@ contract CurveMathHarness {
         }
     }
 
-    /// @notice Keeps up to four words under `key`, so that `tradeStored` can walk them where a market would.
+    /// @notice Stores four words under `key`, so that `tradeStored` can walk them in storage as a swap does.
     function store(uint256 key, uint256[4] calldata words) external {
         _stored[key] = words;
     }

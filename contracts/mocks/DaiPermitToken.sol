@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 
-/// @title A token for local chains with the permits of DAI, by which a spender gets an unlimited allowance or none.
-/// @notice Beside them stands the permit of EIP-2612 with a signature in bytes, which accounts with code can give; both count one nonce.
+/// @title A token for local chains with the permit of DAI, by which a spender gets an unlimited allowance or none.
+/// @notice It also has the permit of EIP-2612 with a signature in bytes, which accounts with code can give; both use the same nonces.
 contract DaiPermitToken is ERC20 {
     error InvalidPermit(address holder);
 

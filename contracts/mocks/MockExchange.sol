@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 
-/// @title An external exchange for tests, which trades at whatever price its caller names.
+/// @title An external exchange for tests, which trades at any price that its caller names.
 contract MockExchange {
     using SafeERC20 for IERC20;
 
@@ -14,7 +14,7 @@ contract MockExchange {
         IERC20(tokenOut).safeTransfer(msg.sender, amountOut);
     }
 
-    /// @notice Calls `target` and fails with its reason if that fails.
+    /// @notice Calls `target`, and reverts with the target's own reason if the call fails.
     function callBack(address target, bytes calldata data) external {
         (bool done, bytes memory result) = target.call(data);
         if (done) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @title Stand-in of a local chain for the gas price oracle of a rollup, by the published formula of its Fjord upgrade.
-/// @notice A local chain charges nothing for data: what this says is a cost on paper. Sizes are estimated where the real one compresses.
+/// @title Replaces the gas price oracle of a rollup on a local chain, by the published formula of its Fjord upgrade.
+/// @notice A local chain charges nothing for data, so nobody pays these fees. Sizes are estimated where the real oracle compresses.
 contract SandboxGasPriceOracle {
     /// @dev What a signature adds to a transaction.
     uint256 private constant SIGNATURE_BYTES = 68;
@@ -18,13 +18,14 @@ contract SandboxGasPriceOracle {
         (scaledFee, operatorPerGas, operatorConstant) = (scaledFee_, operatorPerGas_, operatorConstant_);
     }
 
-    /// @notice Most that the data of a transaction of so many bytes without its signature costs, in wei.
+    /// @notice The most that the data of a transaction costs, in wei, whatever its bytes are.
+    /// @param unsignedTxSize its length without the signature, in bytes.
     function getL1FeeUpperBound(uint256 unsignedTxSize) external view returns (uint256) {
         uint256 size = unsignedTxSize + SIGNATURE_BYTES;
         return _fee(size + size / 255 + 16);
     }
 
-    /// @notice What the data of a transaction costs, in wei. Runs of zeros count an eighth.
+    /// @notice What the data of a transaction costs, in wei. A zero byte counts as an eighth of another byte.
     function getL1Fee(bytes calldata unsignedTx) external view returns (uint256) {
         uint256 zeros;
         for (uint256 i = 0; i < unsignedTx.length; ++i) {
@@ -33,7 +34,7 @@ contract SandboxGasPriceOracle {
         return _fee(unsignedTx.length - zeros + zeros / 8 + SIGNATURE_BYTES);
     }
 
-    /// @notice What the operator of the chain takes for so much gas, in wei.
+    /// @notice What the operator of the chain charges for a transaction that uses `gasUsed`, in wei.
     function getOperatorFee(uint256 gasUsed) external view returns (uint256) {
         return gasUsed * operatorPerGas + operatorConstant;
     }

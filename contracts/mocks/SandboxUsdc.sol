@@ -5,9 +5,9 @@ import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 
 /// @title A 6-decimal dollar token for local chains, to be used behind {SandboxUsdcProxy}.
-/// @notice Behaves like the real token where a venue can notice: every transfer reads the pause flag and the blacklist of everybody involved
-/// (the blacklist flag is the highest bit of the balance word), transferFrom rewrites the allowance even when it is unlimited, permits are
-/// EIP-2612 with version "2", and minters have allowances of their own.
+/// @notice Behaves like the real token in everything that a venue can observe: every transfer reads the pause flag and the blacklist flags of
+/// all accounts involved (the flag is the highest bit of the balance word), transferFrom writes the allowance even when it is unlimited, permits
+/// are EIP-2612 with version "2", and minters have allowances of their own.
 contract SandboxUsdc {
     event Transfer(address indexed from, address indexed to, uint256 value);
     event Approval(address indexed owner, address indexed spender, uint256 value);

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 /// @title The proxy in front of {SandboxUsdc}, for local chains.
-/// @notice Has the shape of the proxy of the real token: the implementation and an admin in slots of the old OpenZeppelin convention, and an
-/// admin that can only administer, never use the token. So a call costs what it costs on the real chain: one read for each of the two.
+/// @notice Works like the proxy of the real token: it keeps the implementation and an admin in the slots of OpenZeppelin's old convention, and
+/// the admin can't use the token. So a call costs as much gas as on the real chain, which reads both slots.
 contract SandboxUsdcProxy {
     event AdminChanged(address previousAdmin, address newAdmin);
     event Upgraded(address implementation);
@@ -46,7 +46,7 @@ contract SandboxUsdcProxy {
     fallback() external {
         if (msg.sender == _read(ADMIN_SLOT)) revert AdminCannotFallBack();
         address target = _read(IMPLEMENTATION_SLOT);
-        // Hands on the whole call data and the whole answer; nothing of Solidity's memory is used afterwards.
+        // Passes on the whole call data and the whole answer. It overwrites memory, since no code of the compiler runs afterwards.
         assembly {
             calldatacopy(0, 0, calldatasize())
             let ok := delegatecall(gas(), target, 0, calldatasize(), 0, 0)

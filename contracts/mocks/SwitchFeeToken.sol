@@ -12,8 +12,8 @@ contract SwitchFeeToken is MintableToken {
 
     constructor(uint8 decimals_) MintableToken("Switch Fee", "SFT", decimals_) {}
 
-    /// @param feePpm Of the amount of each transfer, for the issuer.
-    /// @param onTop Taken from the sender beyond the amount, instead of from what arrives.
+    /// @param feePpm What the issuer gets of each transfer, in parts per million of the amount.
+    /// @param onTop Whether the sender pays the fee beyond the amount; otherwise the recipient gets less.
     function setFee(uint256 feePpm, bool onTop) external onlyOwner {
         (_feePpm, _onTop) = (feePpm, onTop);
     }

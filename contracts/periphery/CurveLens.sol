@@ -12,7 +12,7 @@ import {SideHead, SideHeadLibrary} from "../types/SideHead.sol";
 /// @title CurveLens
 /// @notice The documentation is in {ICurveLens}.
 ///
-/// It only finds out where the segments end. Every amount comes from `ICurveBook.preview`, which is the arithmetic of the swap itself.
+/// It computes only where segments end. Every amount comes from `ICurveBook.preview`, which uses the same arithmetic as swaps.
 contract CurveLens is ICurveLens {
     using KnotLibrary for uint256;
 
@@ -67,7 +67,7 @@ contract CurveLens is ICurveLens {
             if (isBuy) (amountIn, ) = CURVE_BOOK.preview(tokenIn, tokenOut, ends[i], true);
             if (amountIn >= most) break;
             (, uint256 amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, amountIn, false);
-            // Too little to be traded, or a segment within the rounding of the one before it.
+            // Left out: an input too small to be traded, and a segment whose end rounds to the same input as the one before.
             if (amountOut == 0 || amountIn <= reached) continue;
             found[count++] = Level(amountIn, amountOut);
             reached = amountIn;
@@ -109,7 +109,8 @@ contract CurveLens is ICurveLens {
         }
     }
 
-    /// @dev Base units from the first free one to the end of each segment that has some left, best price first. None when the curve is dead.
+    /// @dev For each segment that is not wholly consumed, best price first: the base units from the first one that can be taken to the segment's
+    /// end. Empty when the curve has expired.
     function _segmentEnds(ICurveBook.MarketState memory m, bool ask) private view returns (uint256[] memory ends) {
         if (block.timestamp >= m.deadline) return ends;
         (uint256[] memory asks, uint256[] memory bids) = CURVE_BOOK.curveWords(MarketIds.idOf(m.base, m.quote));
@@ -134,8 +135,9 @@ contract CurveLens is ICurveLens {
         }
     }
 
-    /// @dev Output never falls when input rises, so the largest input within the vault's means is one unit less than what the first output
-    /// beyond them takes. An output that can't be asked for is found by halves.
+    /// @dev The largest input that the curve and the vault can fill. Output never falls when input rises, so if the vault is the limit, it is
+    /// one unit less than the input for the vault's free liquidity plus one unit. If that output is too large to ask for, bisection finds the
+    /// input.
     function _maxIn(
         address tokenIn,
         address tokenOut,
@@ -158,7 +160,7 @@ contract CurveLens is ICurveLens {
         if (amountOut == 0) return 0;
     }
 
-    /// @param enough An input whose output is beyond the means.
+    /// @param enough An input whose output is above `means`.
     /// @return beyond The smallest such input.
     function _firstBeyond(
         address tokenIn,

@@ -15,7 +15,7 @@ import {IPropAMMExactOut} from "../interfaces/IPropAMMExactOut.sol";
 /// @title PropAmmAdapter
 /// @notice The documentation is in {IPropAmmAdapter}.
 ///
-/// It may leave an allowance to the entrypoint, which pulls from nobody but its caller.
+/// It may leave an allowance to the entrypoint, which takes tokens only from its own caller.
 contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
@@ -31,7 +31,7 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
 
     /* SWAPS */
 
-    /// @dev Else what a swap brings would stay here.
+    /// @dev Reverts if the output would stay in this contract.
     modifier notHere(address recipient) {
         if (recipient == address(this)) revert ForbiddenRecipient(recipient);
         _;
@@ -124,7 +124,8 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
 
     /* INTERNAL */
 
-    /// @dev What was not pushed is pulled. The allowance is only renewed when it runs short, since some tokens count down even a full one.
+    /// @dev Pulls what the caller has not transferred before. The entrypoint's allowance is set to the maximum, and set again when it no longer
+    /// suffices: some tokens reduce even the maximum.
     function _take(address token, uint256 amount) private {
         uint256 held = _balanceOf(token, address(this));
         if (held < amount) IERC20(token).safeTransferFrom(msg.sender, address(this), amount - held);
@@ -133,6 +134,7 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
         }
     }
 
+    /// @dev Sends all of the token that is here.
     function _giveBack(address token, address to) private {
         uint256 rest = _balanceOf(token, address(this));
         if (rest != 0) IERC20(token).safeTransfer(to, rest);
@@ -144,6 +146,7 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
         _giveBack(token, to);
     }
 
+    /// @dev By how much the recipient's balance has risen above `held`. Reverts `InsufficientOutput` below the minimum.
     function _received(
         address token,
         address recipient,

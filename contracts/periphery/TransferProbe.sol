@@ -4,15 +4,15 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
 /// @title TransferProbe
-/// @notice Measures what a transfer takes and what arrives, without anything being sent. It is never deployed: `eth_call` runs its
-/// creation code, arguments behind it, in place of the code of an account that has the token, so that the account itself transfers. What the
-/// constructor answers is four words: amount asked for, taken from the account, received, and whether the token said true or nothing.
+/// @notice Measures what a transfer takes and what arrives, without a transaction. It is never deployed: `eth_call` runs its creation code, with
+/// the arguments appended, in place of the code of an account that has the token, so that this account is the sender. The constructor returns
+/// four words: the amount asked for, what was taken from the account, what was received, and whether the token returned true or nothing.
 contract TransferProbe {
-    /// @param token To transfer.
-    /// @param to Who is to receive.
-    /// @param maximum Of the amount; at most half of what the account has, so that a fee on top can be paid, too.
-    /// @param next Who is called after the transfer, if it is not zero: another account whose code is replaced like this one's. What it answers
-    /// is appended.
+    /// @param token The token to transfer.
+    /// @param to Who receives it.
+    /// @param maximum Most to transfer. No more than half of what the account has is transferred, so that a fee on top can be paid, too.
+    /// @param next If it is not zero, an account that is called after the transfer, and whose code is replaced like this one's. Its answer is
+    /// appended to this one's.
     constructor(IERC20 token, address to, uint256 maximum, address next) {
         uint256 held = token.balanceOf(address(this));
         uint256 before = token.balanceOf(to);
@@ -31,7 +31,7 @@ contract TransferProbe {
             (, bytes memory more) = next.call("");
             answer = bytes.concat(answer, more);
         }
-        // Same as return answer, which a constructor can't.
+        // Same as return answer, which Solidity does not have in a constructor.
         assembly ("memory-safe") {
             return(add(answer, 0x20), mload(answer))
         }

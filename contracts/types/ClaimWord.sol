@@ -9,7 +9,7 @@ pragma solidity ^0.8.28;
 ///     |      128      |     64     |    64     |
 ///     +---------------+------------+-----------+
 ///
-/// basis counts how often the claim was raised, lowered or executed, so it never falls and outlives the claim itself.
+/// basis counts how often the claim was raised, lowered or executed. It never falls, and stays when the amount returns to zero.
 type ClaimWord is uint256;
 
 using ClaimWordLibrary for ClaimWord global;

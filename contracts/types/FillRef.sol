@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @dev Where an `ICurveBook.Fill` lies in memory. A variable of the struct itself would be zeroed, and copied from the book's answer member
-/// by member; a reference takes the answer as it came. Offsets are those of the struct:
+/// @dev Where an `ICurveBook.Fill` lies in memory. A variable of the struct type would be zeroed first, and then copied from the book's answer
+/// member by member; a reference leaves the answer where it was returned. Offsets are those of the struct:
 ///
 /// | 0x00    | 0x20     | 0x40  | 0x60       | 0x80        | 0xa0 | 0xc0     | 0xe0           | 0x100  | 0x120       |
 /// |---------|----------|-------|------------|-------------|------|----------|----------------|--------|-------------|
@@ -12,7 +12,7 @@ type FillRef is uint256;
 using FillRefLibrary for FillRef global;
 
 library FillRefLibrary {
-    /// @dev A fill of `market` in memory that stays free, since whoever creates one only answers with it.
+    /// @dev A new fill of `market`, in memory that is not reserved: its creator allocates nothing before it answers with the fill.
     function create(bytes32 market_) internal pure returns (FillRef fill) {
         assembly ("memory-safe") {
             fill := mload(0x40)
@@ -30,8 +30,8 @@ library FillRefLibrary {
         }
     }
 
-    /// @dev Ends the call with this fill as its answer, completed by what is known after the walk. A struct of static members is encoded as
-    /// it lies in memory. The two fees are zero, as all memory that nobody has written to.
+    /// @dev Completes the fill with what is known after the walk, and ends the whole external call with it as the answer. A struct of static
+    /// members is encoded as it lies in memory. The two fees are zero, since that memory was never written to.
     function answer(FillRef self, uint256 fillSeq, uint256 baseAmount, uint256 quoteAmount) internal pure {
         assembly ("memory-safe") {
             mstore(self, fillSeq)
@@ -41,6 +41,7 @@ library FillRefLibrary {
         }
     }
 
+    /// @return units Base units of the side that were consumed before this fill.
     function consumedBefore(FillRef self) internal pure returns (uint256 units) {
         assembly ("memory-safe") {
             units := mload(add(self, 0xe0))

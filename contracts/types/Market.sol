@@ -5,8 +5,8 @@ import {PostWord} from "./PostWord.sol";
 import {SideHeadLibrary} from "./SideHead.sol";
 import {SwapWord} from "./SwapWord.sol";
 
-/// @notice All that is stored of a market: swaps write the first word and posts the ones after it, up to the last word of the curve.
-/// @dev The words of a side beyond those that its first word counts are leftovers and are never read.
+/// @notice All that is stored of a market. Swaps write `swapWord` only, posts write `postWord` and the words of the curve only.
+/// @dev Words of a side beyond the number that its first word names may be left from an older curve and are never read.
 struct Market {
     SwapWord swapWord;
     PostWord postWord;

@@ -11,7 +11,7 @@ pragma solidity ^0.8.28;
 ///
 /// lotUnits = 10^lotExponent base units in one lot; tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one
 /// lot. Bit 0 of the flags: base is token0; bit 1: takers with a fee rate pay it here. A zero mantissa means that the market was never
-/// listed. Only bit 1 ever changes afterwards.
+/// listed. After the listing only bit 1 changes.
 /// The scale is held in the low 24 bits; the bits above are zero.
 type MarketScale is uint256;
 

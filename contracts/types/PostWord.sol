@@ -12,7 +12,7 @@ import {SwapWord} from "./SwapWord.sol";
 ///     +-------------+-------------+----------+----------+----------+
 ///
 /// snapAsk and snapBid are the cumulative base units taken from which on the consumption of the live curve counts, modulo 2^92: those that
-/// its snapshot reflects, less what the post raised the side by. maxTtlSec is the owner's setting and at least 1 once the market is listed.
+/// its snapshot reflects, less what the post raised the side by. maxTtl is the owner's setting in seconds, at least 1 once the market is listed.
 /// The curve is executable while block.timestamp < deadline.
 type PostWord is uint256;
 
@@ -86,8 +86,8 @@ library PostWordLibrary {
         return _set(self, 0, MASK_32, value);
     }
 
-    /// @dev Base units of one side of the live curve that are taken already: (cum - snap) modulo 2^92. If the snapshot claims to reflect
-    /// more than was ever taken, the difference wraps to an offset beyond any depth, so that nothing can be sold.
+    /// @dev Base units of one side of the live curve that are consumed already: (cum - snap) modulo 2^92. If the snapshot names more than was
+    /// ever taken, the difference wraps and is larger than any depth, so that nothing can be traded.
     function consumed(PostWord self, bool ask, SwapWord swapWord) internal pure returns (uint256 units) {
         // Same as (ask ? swapWord.cumAsk() - snapAsk(self) : swapWord.cumBid() - snapBid(self)) & MASK_92, unchecked, without a jump: the
         // fields of the asks lie 96 and 92 bits above those of the bids, and what is above a field does not matter modulo 2^92.

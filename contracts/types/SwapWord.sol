@@ -58,7 +58,7 @@ library SwapWordLibrary {
         return _set(self, 0, MASK_24, MarketScale.unwrap(value));
     }
 
-    /// @dev What a curve made from a snapshot of these volumes would be entered with.
+    /// @dev The carry of a curve whose snapshot reflects these volumes: what was taken of each side since.
     /// @param snapAsk Bits above the 92 of a volume don't matter.
     /// @return asks Base units, modulo 2^92.
     /// @return bids Likewise.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @title What executing a view costs: everything behind the callee's own account is cold, as in a transaction sent to it.
+/// @title Measures the gas of executing a view: the callee's account is warm and everything else is cold, as in a transaction sent to it.
 contract GasMeter {
     /// @return gasUsed Of the call alone.
     /// @return answer What it returned. Reverts if it fails.

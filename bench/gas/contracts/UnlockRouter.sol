@@ -31,7 +31,7 @@ interface IPoolManager {
     function take(address currency, address to, uint256 amount) external;
 }
 
-/// @title As little as a router of Uniswap v4 can do: one pool, exact input, a minimum output, paid from the caller's allowance.
+/// @title The least that a router of Uniswap v4 must do: one pool, exact input, a minimum output, paid from the caller's allowance.
 contract UnlockRouter {
     IPoolManager private immutable MANAGER;
 
