@@ -1,4 +1,4 @@
-/** What only the owner may do, as prepared calls: sent by the owner's key, or handed to the multisig that owns the contracts. */
+/** Calls that only the owner may make, prepared: the owner's key sends them, or a file proposes them to the multisig that owns the contracts. */
 import { getAddress } from 'ethers';
 import type { BaseContract, Signer } from 'ethers';
 import { ownershipOf, providerOf } from './contracts.js';
@@ -57,7 +57,7 @@ export async function sendActions(
   }
 }
 
-/** A file that Safe's transaction builder imports; any other multisig takes `to` and `data` from it. */
+/** Contents of a file that Safe's transaction builder imports. For another multisig, copy `to` and `data` from it. */
 export interface Proposal {
   version: '1.0';
   chainId: string;

@@ -1,4 +1,4 @@
-/** What the contracts compiled to: code, immutables, storage layouts. `npm run compile` makes it. */
+/** Reads what `npm run compile` made of the contracts: code, immutables, storage layouts. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { normalizeLayout } from './upgrade/layout.js';
 
 interface Immutable {
   name: string;
-  /** Byte offsets in the runtime code at which its value stands, each 32 bytes long. */
+  /** Byte offsets in the runtime code at which its value is written, each time 32 bytes long. */
   offsets: number[];
 }
 
@@ -27,7 +27,7 @@ interface BuiltContract {
 }
 
 interface Compilation {
-  /** Names the input. */
+  /** Identifies the input. */
   id: string;
   /** Standard JSON, as the compiler got it. */
   input: Record<string, unknown>;
@@ -66,7 +66,10 @@ interface BuildInfo {
   input: Record<string, unknown>;
 }
 
-/** The implementation's own address: UUPSUpgradeable's, by which it tells a call through a proxy, and the custodian's. */
+/**
+ * Immutables that hold the implementation's own address: `__self` of UUPSUpgradeable, which compares it to see whether it was called through a proxy,
+ * and `SELF` of the custodian.
+ */
 const SELF = ['__self', 'SELF'];
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -80,7 +83,7 @@ interface BuildPlace {
 
 const PROJECT: BuildPlace = { artifacts: join(ROOT, 'artifacts'), cache: join(ROOT, 'cache'), sources: 'contracts' };
 
-/** Reads what Hardhat left there, when asked for something. */
+/** Reads Hardhat's output, each file when it is first needed. */
 export function readBuild({ artifacts, cache, sources }: BuildPlace = PROJECT): Build {
   const found = contractFiles(join(artifacts, sources));
   const files = new Map(found.map((file) => [basename(file, '.json'), file]));
@@ -140,7 +143,7 @@ export function readBuild({ artifacts, cache, sources }: BuildPlace = PROJECT): 
   };
 }
 
-/** Runtime code as it is at `address`: all that differs between copies of a contract is its own address. */
+/** Runtime code as it is at `address`: copies of a contract differ in their own address only. */
 export function codeAt(address: string, code: string, immutables: readonly Immutable[]): string {
   const word = zeroPadValue(address, 32).slice(2).toLowerCase();
   let text = code.slice(2);

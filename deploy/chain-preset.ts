@@ -1,4 +1,4 @@
-/** What a public chain has at well-known addresses: `chains/<chainId>.json`, each address with where it was read. */
+/** What a public chain has at well-known addresses: `chains/<chainId>.json`, each address with the source that it was taken from. */
 import { existsSync, readFileSync } from 'node:fs';
 import { getAddress, isAddress } from 'ethers';
 import { z } from 'zod';
@@ -17,7 +17,7 @@ const presetSchema = z.strictObject({
     permit2: place,
     gasPriceOracle: place,
   }),
-  /** By kind, and there by contract. */
+  /** Addresses by kind of venue and by contract. */
   venues: z.strictObject(
     Object.fromEntries(
       VENUE_KINDS.map(({ name, contracts }) => [
@@ -33,7 +33,7 @@ const presetSchema = z.strictObject({
 
 type ChainPreset = z.output<typeof presetSchema>;
 
-/** Null for a chain that nothing is known of. */
+/** The preset of a chain; null for a chain without one. */
 export function chainPreset(chainId: number): ChainPreset | null {
   const path = new URL(`chains/${chainId}.json`, import.meta.url);
   if (!existsSync(path)) return null;
@@ -42,7 +42,7 @@ export function chainPreset(chainId: number): ChainPreset | null {
   return preset;
 }
 
-/** A token list's rows of these tokens, with the names that the preset knows; a token that it does not know is called by its symbol. */
+/** Rows of a token list for these tokens, with the preset's names; a token that the preset does not have gets its symbol as name. */
 export function tokenRows(
   chainId: number,
   tokens: readonly { symbol: string; address: string; decimals: number }[],

@@ -1,4 +1,4 @@
-/** The commands that only need the owner's calls: configuring, and passing the ownership on. */
+/** The commands that consist of calls by the owner: configuration, transfer of ownership, `set-seq`, `status`. */
 import { isError, type BaseContract } from 'ethers';
 import { MAX_SEQ_STEP } from '../core/curve/post.js';
 import { decodeSymbol, nameTokens } from '../core/token-names.js';
@@ -22,8 +22,8 @@ import { addressesOf } from './upgrade/upgrade.js';
 const SYMBOL = '0x95d89b41';
 
 /**
- * Brings posters, executors, targets, fees, delay and markets in line with the configuration, and the record's markets in line with
- * what is listed. Returns the calls that the owner has to make; they are made in mode `send`.
+ * Sets posters, executors, targets, fees, delay and markets as configured, and the record's markets as listed on the chain. Returns the calls
+ * that the owner has to make; mode `send` makes them.
  */
 export async function configureCommand(context: Context, config: DeployConfig, mode: Mode): Promise<Action[]> {
   const { provider, chainId, log } = context;
@@ -63,7 +63,7 @@ async function carryOut({ signer, log }: Context, actions: readonly Action[], mo
   }
 }
 
-/** Tokens of the configuration that no listed market has yet, as far as markets are to be listed of them. */
+/** Tokens of markets that are to be listed, without tokens of markets that are listed already. */
 async function newTokens(
   { provider }: Context,
   record: DeploymentRecord,
@@ -75,7 +75,7 @@ async function newTokens(
   return config.tokens.filter(({ symbol, address }) => named.has(symbol) && !old.has(address));
 }
 
-/** What the platform calls each pair once it is listed: by the symbols that the tokens have on the chain, in the order of listing. */
+/** The name of each pair after its listing, from the symbols that the tokens have on the chain, in the order of listing. */
 async function namedPairs(
   { provider }: Context,
   record: DeploymentRecord,
@@ -102,7 +102,7 @@ async function namedPairs(
   });
 }
 
-/** Empty for a token that has none. */
+/** A token's symbol on the chain; empty for a token without one. */
 async function symbolOf(provider: Context['provider'], token: string): Promise<string> {
   const answer = await provider.call({ to: token, data: SYMBOL }).catch((error: unknown) => {
     if (isError(error, 'CALL_EXCEPTION')) return '0x';
@@ -111,7 +111,7 @@ async function symbolOf(provider: Context['provider'], token: string): Promise<s
   return decodeSymbol(answer as Hex);
 }
 
-/** The record names what is listed, in the order of listing. */
+/** Writes the markets that are listed into the record, in the order of listing. */
 async function recordMarkets(
   { provider, files, chainId }: Context,
   record: DeploymentRecord,
@@ -155,13 +155,16 @@ export async function acceptCommand(context: Context, next: string, mode: Mode):
   return actions;
 }
 
-/** Of the numbers that the contract takes next, at most so many may have been used; a poster leaves out those that never landed, too, which no chain knows. */
+/**
+ * Most of the numbers that the contract would accept next that may have been used already. The poster skips those, and also those of publications
+ * that never landed, which the chain does not know; so half of a step is left for them.
+ */
 const MOST_USED = MAX_SEQ_STEP / 2;
 
 /**
- * Gives sequence numbers of a market back that somebody used up. The live curve ends at once. Throws `BAD_ARGUMENT` for a pair that the record
- * does not name, for a number above the live one, which the contract refuses, and for one above which most numbers of one step were used: no number
- * is given away twice, so that the poster would have none that the contract takes, and the market would never have a curve again.
+ * Sets the live sequence number of a market back, after somebody used the numbers up. The live curve ends at once. Throws `BAD_ARGUMENT` for a pair
+ * that the record does not name, for a number above the live one, which the contract refuses, and for a number after which most numbers of one step
+ * were used: the poster uses no number twice, so it would have none that the contract accepts, and the market would never have a curve again.
  */
 export async function setSeqCommand(
   context: Context,
@@ -190,7 +193,7 @@ export async function setSeqCommand(
   return actions;
 }
 
-/** How many different numbers of one step above `seq` curves of the market had. */
+/** How many of the sequence numbers in one step above `seq` the market's curves have had. */
 async function usedAbove(
   { provider }: Context,
   of: { curveBook: BaseContract; fromBlock: number; id: string; seq: bigint },
@@ -205,7 +208,7 @@ async function usedAbove(
   return used.size;
 }
 
-/** Compares the chain with the record, and says who owns what, who may do what, and what is listed. */
+/** Compares the chain with the record, and prints owners, rights and listed markets. */
 export async function statusCommand(context: Context): Promise<DeploymentRecord> {
   const { provider, log } = context;
   const record = await currentRecord(context);

@@ -13,7 +13,7 @@ import { assertDistinct, listingOf } from './listing.js';
 /** The contract's cap on a taker's fee. */
 const MAX_RATE_PPM = 10_000;
 
-/** A quote token with fewer decimals loses the operator an amount that matters in each swap, by rounding. */
+/** With fewer decimals, rounding to units of the quote token costs the operator a notable amount in each swap. */
 const FINE_DECIMALS = 6;
 
 const address = z
@@ -26,7 +26,7 @@ const seconds = z.number().int().nonnegative();
 const configSchema = z
   .strictObject({
     chainId: z.number().int().positive(),
-    /** Who shall own the contracts in the end. */
+    /** The account that is to own the contracts after the deployment. */
     owner: address,
     permit2: address.default(PERMIT2_ADDRESS),
     withdrawDelaySec: seconds,
@@ -37,9 +37,9 @@ const configSchema = z
           .refine(isUsableSymbol, `must be 1 to ${MAX_SYMBOL_CHARS} letters, digits, points and underscores`),
         address,
         decimals: z.number().int().min(0).max(36),
-        /** An account that has some, with which transfers are measured where no recent one shows somebody. */
+        /** An account that holds the token, whose transfers are measured if recent transfers show no other holder. */
         holder: address.optional(),
-        /** The token does not say its symbol, and the platform is to call it by its address. */
+        /** The token has no readable symbol; the platform then names it by its address. */
         noSymbol: z.boolean().default(false),
       }),
     ),
@@ -49,7 +49,7 @@ const configSchema = z
         tickSize: decimal,
         lotSize: decimal,
         maxTtlSec: z.number().int().min(1).max(MAX_TTL_SEC),
-        /** The operator takes the rounding of a quote token with few decimals upon itself. */
+        /** The operator accepts what the rounding of a quote token with few decimals costs it. */
         coarseQuote: z.boolean().default(false),
       }),
     ),
@@ -118,7 +118,7 @@ export function parseConfig(value: unknown): DeployConfig {
   return parsed.data;
 }
 
-/** A token that is named by its symbol alone is the one that the chain is known for. */
+/** Completes tokens that are named by their symbol only from the chain's preset. */
 function withKnownTokens(value: unknown): unknown {
   const named = z.looseObject({ chainId: z.number(), tokens: z.array(z.looseObject({})) }).safeParse(value);
   if (!named.success) return value;

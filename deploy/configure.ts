@@ -1,7 +1,7 @@
 /**
- * Brings what the owner has set in line with a configuration: the difference as prepared calls, and nothing when there is none. The
- * configuration says all: an account that it does not name loses its right, a taker that it does not name pays no fee. Markets are the
- * exception, since the chain can't forget one: a configuration that leaves one out is refused.
+ * The difference between what the owner has set and a configuration, as prepared calls. The configuration is complete: an account that it does
+ * not name loses its right, a taker that it does not name pays no fee. Markets are the exception, since the contracts can't remove one: a
+ * configuration that leaves out a listed market is refused.
  */
 import { Contract, getAddress, isError } from 'ethers';
 import type { BaseContract, Provider } from 'ethers';
@@ -34,8 +34,8 @@ export interface PlatformConfig {
 
 /**
  * The calls that turn the present state into the configured one, rights that end before those that begin.
- * Throws `BAD_CONFIG` when no call can: for another grid than the listed one, a market left out, or a token of a new market that has other decimals or
- * does not say its symbol.
+ * Throws `BAD_CONFIG` when no call can do that: for another grid than the listed one, a market left out, or a token of a new market that has other
+ * decimals than configured or no readable symbol.
  */
 export async function configureActions(
   provider: Provider,
@@ -47,7 +47,7 @@ export async function configureActions(
   assertDistinct(listings);
   assertNoTarget(listings, config.targets);
   const state = await readState(provider, at, fromBlock);
-  // What became of a token that is listed already must not keep the owner from anything.
+  // Tokens that are listed already are not checked: a fault of theirs must not stop the owner's other calls.
   const listed = new Set(state.markets.flatMap(({ base, quote }) => [getAddress(base), getAddress(quote)]));
   await assertTokens(
     provider,
@@ -64,7 +64,10 @@ export async function configureActions(
   ];
 }
 
-/** A token that routes may call could be made to approve somebody, of what a later order brings. The contracts refuse it, too; here with names. */
+/**
+ * Throws `BAD_CONFIG` if a token of a market is also a target: a route could make it approve somebody to take what a later order brings. The contracts
+ * refuse that, too; this error names the market.
+ */
 function assertNoTarget(listings: readonly Listing[], targets: readonly string[]): void {
   const called = new Set(targets.map((target) => getAddress(target)));
   for (const { market, base, quote } of listings) {
@@ -94,7 +97,7 @@ async function assertTokens(provider: Provider, tokens: PlatformConfig['tokens']
   }
 }
 
-/** Whether a token answers `symbol()` with any text, fit for a name or not. */
+/** Whether a token answers `symbol()` with any text, even one that is not usable as a name. */
 async function saysSymbol(provider: Provider, address: string): Promise<boolean> {
   const answer = await provider.call({ to: address, data: SYMBOL }).catch((error: unknown) => {
     if (isError(error, 'CALL_EXCEPTION')) return '0x';
@@ -150,7 +153,7 @@ async function feeActions({ entrypoint }: Contracts, state: PlatformState, confi
   return actions;
 }
 
-/** A rate is charged in markets whose fees are on, so they are on everywhere as long as any taker has a rate, and else off. */
+/** Switches fees on in all markets if any taker has a rate, and off in all if none has: rates are charged only where fees are on. */
 async function feeFlagActions(
   { curveBook }: Contracts,
   state: PlatformState,

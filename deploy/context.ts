@@ -19,7 +19,7 @@ export interface Context {
   build: Build;
   chainId: number;
   files: DeploymentFiles;
-  /** Of the sources that the build is made from. */
+  /** Git commit of the sources that the build is made from. */
   commit: string;
   log: (line: string) => void;
 }
@@ -34,7 +34,7 @@ interface ContextOptions {
   log: (line: string) => void;
 }
 
-/** Asks the chain who it is. */
+/** Completes the context with the chain's id, as the endpoint answers it. */
 export async function createContext({ folder, ...options }: ContextOptions): Promise<Context> {
   const chainId = toSafeInt((await options.provider.getNetwork()).chainId);
   return { ...options, chainId, files: deploymentFiles(folder, chainId) };
@@ -44,8 +44,8 @@ export async function createContext({ folder, ...options }: ContextOptions): Pro
 export type Mode = 'dry-run' | 'propose' | 'send';
 
 /**
- * The record of this chain's deployment, after comparing every piece of code with it. Implementations that were proposed, or ran
- * before, and that the owner has upgraded to since are taken over into it. Throws `NOT_DEPLOYED`, or `CODE_MISMATCH` when the chain has something else.
+ * The record of this chain's deployment, after all code on the chain was compared with it. If the owner has upgraded to an implementation that was
+ * proposed, or that ran before, the record is updated. Throws `NOT_DEPLOYED`, or `CODE_MISMATCH` when the chain has other code.
  */
 export async function currentRecord(context: Context): Promise<DeploymentRecord> {
   const { provider, files, chainId } = context;
@@ -91,7 +91,7 @@ async function adoptProposed({ provider, log }: Context, record: DeploymentRecor
   if (known === record.implementations[name]) return false;
   (record.previous[name] ??= []).push(record.implementations[name]);
   record.implementations[name] = known;
-  // The others stay: the owner may still carry them out.
+  // Other proposals stay in the record: the owner may still execute them.
   const waiting = proposed.filter(({ address }) => address !== live);
   if (waiting.length === 0) delete record.proposed[name];
   else record.proposed[name] = waiting;

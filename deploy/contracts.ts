@@ -22,12 +22,12 @@ export const PROXIES = { custodian: 'Custodian', curveBook: 'CurveBook', entrypo
 export type ProxyName = keyof typeof PROXIES;
 export const PROXY_NAMES = Object.keys(PROXIES) as ProxyName[];
 
-/** Everything that has an owner. */
+/** The contracts that have an owner. */
 export const CONTRACT_NAMES = [...PROXY_NAMES, 'orderSettler'] as const;
 export type ContractName = (typeof CONTRACT_NAMES)[number];
 export type Addresses = Record<ContractName, string>;
 
-/** Sources of what is never replaced. */
+/** Names of the sources of contracts that are never replaced. */
 export const FIXED = {
   custodian: 'PlatformProxy',
   curveBook: 'PlatformProxy',
@@ -39,7 +39,7 @@ export const FIXED = {
 type FixedName = keyof typeof FIXED;
 export const FIXED_NAMES = Object.keys(FIXED) as FixedName[];
 
-/** What has neither an owner nor state, and that nothing else depends on. */
+/** Contracts that have neither an owner nor state, and that no other contract depends on. */
 export const PERIPHERY_NAMES = ['lens', 'adapter'] as const;
 type PeripheryName = (typeof PERIPHERY_NAMES)[number];
 type PeripheryAddresses = Record<PeripheryName, string>;
@@ -78,8 +78,8 @@ export interface DeploymentPlan {
 }
 
 /**
- * Constructor arguments of each implementation. The custodian pays nothing to a contract of the platform, so that its own depend on where the
- * other two implementations are: whoever replaces one of those replaces the custodian's after it.
+ * Constructor arguments of each implementation. The custodian refuses to pay to contracts of the platform, so its arguments name the other two
+ * implementations: after one of those is replaced, the custodian's must be replaced, too.
  */
 export function constructorArgs(
   name: ProxyName,
@@ -176,8 +176,8 @@ const FACTORIES = {
 type Source = keyof typeof FACTORIES;
 
 /**
- * Sends what is missing of `plan`, one transaction after the other. Throws `INTERRUPTED` when the deployer's key was used for something
- * else in between, so that the rest of the plan can't come true.
+ * Sends the transactions of `plan` that are missing, one after the other. Throws `INTERRUPTED` when the deployer's key sent another transaction
+ * in between, since the contracts' addresses would differ from the plan's.
  */
 export async function executePlan(plan: DeploymentPlan, deployer: Signer, log: (line: string) => void): Promise<void> {
   const provider = providerOf(deployer);

@@ -1,6 +1,6 @@
 /**
- * Deploys the contracts, lists markets, and hands over the roles, in one go on a chain where nothing can come in between: the sandbox's,
- * and those of tests. The deployment commands (deploy/commands.ts) take the same steps one by one.
+ * Deploys the contracts, lists markets and sets the roles at once, on a local chain that nobody else uses: the sandbox's and those of tests. The
+ * deployment commands (deploy/commands.ts) take the same steps one by one.
  */
 import { getAddress, type Signer } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';

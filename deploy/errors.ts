@@ -1,4 +1,4 @@
-/** What stops a deployment command. Nothing was sent after the point at which it was found. */
+/** An error that stops a deployment command. No transaction is sent after it. */
 export class DeployError extends Error {
   override readonly name = 'DeployError';
 

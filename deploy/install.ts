@@ -1,4 +1,4 @@
-/** The `deploy` command: puts the contracts on the chain, or what is missing of them, and records them. */
+/** The `deploy` command: deploys the contracts, or those that are missing, and records them. */
 import { getAddress, keccak256 } from 'ethers';
 import { FIXED_NAMES, PROXIES, PROXY_NAMES, executePlan, planDeployment } from './contracts.js';
 import type { DeploymentPlan } from './contracts.js';
@@ -9,7 +9,7 @@ import { DeployError } from './errors.js';
 import { deploymentIdOf } from './manifest.js';
 import type { DeploymentRecord, PendingDeployment } from './record.js';
 
-/** Shows what `deployCommand` would do, if nothing else uses the deployer's key before. Sends and writes nothing. */
+/** Shows what `deployCommand` would do, provided that the deployer's key sends nothing else before. Sends and writes nothing. */
 export async function deployDryRun(context: Context, config: DeployConfig): Promise<DeploymentPlan | null> {
   const { chainId, provider, signer, files, log } = context;
   assertChain(context, config);
@@ -28,7 +28,7 @@ export async function deployDryRun(context: Context, config: DeployConfig): Prom
   for (const { name, source, address, nonce, initCode } of plan.steps) {
     const done = (await provider.getCode(address)) !== '0x';
     const { immutables, runtime } = context.build.contract(source);
-    // A proxy's constructor calls its implementation, which is not there yet; without immutables its code is known all the same.
+    // A proxy's constructor can't be run before its implementation is deployed. It has no immutables, so its code is known without that.
     const code = immutables.length === 0 ? runtime : await codeOf(context, source, initCode, address);
     const what = `${name} ${address}: ${source}, nonce ${nonce}, code hash ${keccak256(code)}, ${(code.length - 2) / 2} bytes`;
     log(done ? `${what} (there already)` : what);
@@ -42,8 +42,8 @@ function assertChain({ chainId }: Context, config: DeployConfig): void {
 }
 
 /**
- * Deploys unless the files say that it is done; then it compares the chain with them. The deployer owns the contracts until it passes
- * them on. Interrupted at any point, it goes on where it stopped when it is run again from the same sources.
+ * Deploys, unless the files say that this is done; in that case it compares the chain with them. The deployer owns the contracts until it
+ * transfers them. If it is interrupted, another run from the same sources continues.
  * Throws `WRONG_CHAIN`, `INTERRUPTED`, `CODE_MISMATCH`.
  */
 export async function deployCommand(context: Context, config: DeployConfig): Promise<DeploymentRecord> {
@@ -69,7 +69,7 @@ export async function deployCommand(context: Context, config: DeployConfig): Pro
   return record;
 }
 
-/** The plan's content is durable before its first transaction is sent. */
+/** The plan of this deployment, written to its file before the first transaction is sent; or the one in the file, to be continued. */
 async function startOrResume(context: Context, config: DeployConfig): Promise<PendingDeployment> {
   const { provider, signer, files, commit, log } = context;
   const deployer = getAddress(await signer.getAddress());

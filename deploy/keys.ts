@@ -21,12 +21,12 @@ function walletOf(key: string): Wallet {
   try {
     if (/^(0x)?[0-9a-fA-F]{64}$/.test(key)) return new Wallet(key.startsWith('0x') ? key : `0x${key}`);
   } catch {
-    // Zero, or beyond the order of the curve. The error of the library would show it.
+    // The key is zero or not below the order of the curve. The library's own error is not passed on, since it contains the key.
   }
   throw new DeployError('NO_KEY', `${KEY_VARIABLE} is no private key: 32 bytes in hex`);
 }
 
-/** Stands for an account whose key is not at hand; it can look but not send. */
+/** A signer for an account whose key is not available: it can read, but not send. */
 export function onlooker(provider: Provider, address: string): Signer {
   return new VoidSigner(address, provider);
 }
@@ -36,7 +36,7 @@ export function explorerKey(): Promise<string> {
   return fromKeystore(EXPLORER_KEY_VARIABLE);
 }
 
-/** Hardhat looks into the environment first. It takes a second to load, which a key in the environment need not wait for. */
+/** A secret from the environment, else from Hardhat's keystore: Hardhat looks in this order. Loading Hardhat takes a second. */
 async function fromKeystore(name: string): Promise<string> {
   const { default: hardhatKeystore } = await import('@nomicfoundation/hardhat-keystore');
   const { configVariable } = await import('hardhat/config');

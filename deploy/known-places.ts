@@ -1,4 +1,4 @@
-/** What of a public chain's preset is on the chain at hand: a private one may have its id and nothing else of it. */
+/** Which contracts of a public chain's preset exist on the present chain: a private chain may have the same id and none of them. */
 import type { Address } from '../core/types.js';
 import type { EthReader } from '../liquidity/eth.js';
 import {
@@ -20,8 +20,8 @@ export interface KnownPlaces {
 }
 
 /**
- * The wrapped native token, and external venues, where the chain has code for them; the contracts of a venue all or none. Throws `BAD_CONFIG` when
- * what is there is not the venue: a router that orders can't be encoded for, or contracts of another factory.
+ * The wrapped native token and the external venues for which the chain has code. A venue counts only if all of its contracts have code. Throws
+ * `BAD_CONFIG` when the code is not the venue's: a router that orders can't be encoded for, or contracts of another factory.
  */
 export async function knownPlaces(provider: RpcProvider, chainId: number): Promise<KnownPlaces> {
   const preset = chainPreset(chainId);

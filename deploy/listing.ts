@@ -25,10 +25,10 @@ export interface Listing {
   tickLotExponent: number;
 }
 
-/** Decimals that hold any tick size exactly. */
+/** Enough decimals to express any tick size exactly. */
 const TICK_SCALE = 36;
 
-/** Throws `BAD_CONFIG` when a token is unknown, or the grid has no place in the contract or in whole units of the tokens. */
+/** A market of the configuration as the contract takes it. Throws `BAD_CONFIG` when a token is unknown, or when the contract or whole token units can't express the grid. */
 export function listingOf(market: DeployMarket, tokens: readonly ManifestToken[]): Listing {
   try {
     return gridOf(market, tokens);
@@ -39,8 +39,8 @@ export function listingOf(market: DeployMarket, tokens: readonly ManifestToken[]
 }
 
 /**
- * Throws `BAD_CONFIG` when clients can't sign every price and size of the grid: the wire has 8 decimals. A market that is listed so already stays
- * in the configuration, so only a new one is judged.
+ * Throws `BAD_CONFIG` when clients can't sign every price and size of the grid: the wire has 8 decimals. To be called for new markets only, since a
+ * listed market must stay in the configuration.
  */
 export function assertSignable({ market: { pair, tickSize, lotSize } }: Listing): void {
   for (const [what, step] of [

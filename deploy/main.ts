@@ -2,7 +2,7 @@
 import { DeployError } from './errors.js';
 import { COMMANDS, HELP, readDeployLine } from './options.js';
 
-/** Loads no package for help and for a line that can't be read. */
+/** Runs one command line; returns the exit code. Packages are loaded only after the line was read, so that help and errors of the line are quick. */
 async function main(args: readonly string[]): Promise<number> {
   try {
     const line = readDeployLine(args);

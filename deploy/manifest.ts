@@ -1,4 +1,4 @@
-/** What a deployment leaves behind for everybody who uses it. */
+/** The manifest of a deployment: addresses, tokens and markets, as a file for the server and other programs. */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { solidityPackedKeccak256 } from 'ethers';
@@ -24,7 +24,7 @@ export interface ManifestAccount {
   privateKey: string;
 }
 
-/** The part that a real deployment has, too. `deploymentBlock` comes before every event of the contracts. */
+/** The part that the manifests of sandbox and real deployments share. `deploymentBlock` is before every event of the contracts. */
 export interface DeploymentManifest {
   chainId: number;
   deploymentId: string;
@@ -59,7 +59,7 @@ export function deploymentIdOf(chainId: number, custodian: string, deploymentBlo
   );
 }
 
-/** Writes the whole file or nothing, so that whoever waits for it never reads half. */
+/** Writes the file atomically, so that a process that waits for it never reads a part. */
 export function writeManifest(path: string, manifest: DeploymentManifest): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(`${path}.partial`, `${JSON.stringify(manifest, null, 2)}\n`);

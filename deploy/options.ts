@@ -61,7 +61,7 @@ export interface DeployLine {
   } & { source: string[]; call: string[] };
 }
 
-/** Null when help is wanted. Throws `BAD_ARGUMENT`. */
+/** The parsed command line; null when it asks for help. Throws `BAD_ARGUMENT`. */
 export function readDeployLine(args: readonly string[]): DeployLine | null {
   const [name, ...rest] = args;
   if (name === undefined || name === '--help' || name === '-h' || rest.includes('--help')) return null;

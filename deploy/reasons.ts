@@ -13,13 +13,13 @@ const INTERFACES = [
   OrderSettler__factory.createInterface(),
 ];
 
-/** Longest chain of causes that is looked through. */
+/** Most causes of an error that are searched. */
 const CAUSES_MAX = 6;
 const LENGTH_MAX = 300;
 
 /**
- * One line: what a contract reverted with, by the name of its error; else what the node answered; else the error's own message. Never the payload
- * of a request, which ethers appends to its messages.
+ * One line: the name and arguments of the error that a contract reverted with; else the node's answer; else the error's own message. It never
+ * contains the payload of a request, which ethers appends to its messages.
  */
 export function reasonOf(error: unknown): string {
   const chain = causesOf(error);
@@ -42,7 +42,7 @@ function describeRevert(data: string): string {
   return `an error that is not of these contracts (${data.slice(0, 10)})`;
 }
 
-/** The error and what it came from, outermost first: ethers keeps the node's answer in `error` or `info.error`. */
+/** The error and its causes, outermost first. ethers keeps the node's answer in `error` or `info.error`. */
 function causesOf(error: unknown): object[] {
   const chain: object[] = [];
   let next: unknown = error;
@@ -61,7 +61,7 @@ function causesOf(error: unknown): object[] {
 function messageOf(error: object): string {
   const { shortMessage, message, errors } = error as { shortMessage?: unknown; message?: unknown; errors?: unknown[] };
   if (typeof shortMessage === 'string') return shortMessage;
-  // Nothing listens at any address of a host: the message is empty, its parts are not.
+  // If no address of a host accepts the connection, the error's own message is empty and the reasons are in its parts.
   if (Array.isArray(errors) && (message === '' || message === undefined)) return errors.map(reasonOf).join('; ');
   return typeof message === 'string' ? message : '';
 }

@@ -36,7 +36,7 @@ const recordSchema = z.strictObject({
     lens: z.string(),
     adapter: z.string(),
     permit2: z.string(),
-    /** Of the chain, as configured last. */
+    /** Address of the chain's wrapped native token, as configured last. */
     wrappedNative: z.string().optional(),
     ...(Object.fromEntries(venueContracts().map(({ place }) => [place, z.string().optional()])) as Record<
       VenuePlace,
@@ -46,7 +46,7 @@ const recordSchema = z.strictObject({
   deploymentBlock: z.number().int(),
   deploymentBlockHash: z.string(),
   deployer: z.string(),
-  /** Of the sources that the first deployment was built from. */
+  /** Git commit of the sources that the first deployment was built from. */
   commit: z.string(),
   tokens: z.array(z.strictObject({ symbol: z.string(), address: z.string(), decimals: z.number().int() })),
   markets: z.array(z.strictObject({ pair: z.string(), tickSize: z.string(), lotSize: z.string() })),
@@ -72,13 +72,13 @@ const recordSchema = z.strictObject({
     curveBook: implementationSchema,
     entrypoint: implementationSchema,
   }),
-  /** What they ran before, oldest first. */
+  /** Implementations that they ran before, oldest first. */
   previous: z
     .partialRecord(z.enum(['custodian', 'curveBook', 'entrypoint']), z.array(implementationSchema))
     .default({}),
-  /** Of what never changes: the proxies, the settler, the periphery. */
+  /** Hashes of the code that never changes: the proxies, the settler, the periphery. */
   codeHashes: z.record(z.string(), z.string()),
-  /** Of the same, ABI-encoded. */
+  /** Constructor arguments of the same contracts, ABI-encoded. */
   constructorArgs: z.record(z.string(), z.string()),
   /** Deployed, and proposed to the owner, who may still upgrade to any of them; oldest first. A record may hold a single one instead. */
   proposed: z

@@ -1,4 +1,4 @@
-/** What each deployment command does, once its line is read: loaded only then, since help needs none of it. */
+/** Runs the deployment commands. This module is loaded after the command line was read, since help does not need it. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -50,8 +50,8 @@ export async function runCommand(line: DeployLine): Promise<void> {
 }
 
 /**
- * Whose view a command takes that needs no key. Addresses and code hashes follow from the account that deploys, so a dry run of what deploys
- * must know it. Throws `BAD_ARGUMENT`.
+ * The account from whose view a command runs that needs no key. Addresses and code hashes depend on the account that deploys, so a dry run of a
+ * deployment must know it. Throws `BAD_ARGUMENT` if it is not named.
  */
 function viewpoint(
   { command, options }: DeployLine,
@@ -77,7 +77,7 @@ async function assertFrom(line: DeployLine, signer: Signer): Promise<void> {
   }
 }
 
-/** Only what sends transactions needs a key; a proposal of an upgrade first deploys what it proposes. */
+/** Whether a command sends transactions, and so needs a key. The proposal of an upgrade does: it deploys the implementation that it proposes. */
 function needsKey({ command, mode }: DeployLine): boolean {
   if (command === 'status' || command === 'verify' || mode === 'dry-run') return false;
   return mode === 'send' || command === 'upgrade';
@@ -139,7 +139,7 @@ async function keyOf(explorer: Explorer): Promise<string> {
   return explorer === 'etherscan' ? explorerKey() : '';
 }
 
-/** With --propose, the calls go into a file for the owner's multisig instead of to the chain. */
+/** For --propose: writes the calls into a file for the owner's multisig instead of sending them. */
 async function propose(context: Context, line: DeployLine, actions: readonly Action[], sender?: string): Promise<void> {
   const { mode, command, options } = line;
   const first = actions[0];
@@ -151,7 +151,7 @@ async function propose(context: Context, line: DeployLine, actions: readonly Act
   print(`${actions.length} calls for ${owner} are in ${options.propose}`);
 }
 
-/** Who shall accept: the key at hand, or whoever was named, if somebody was. */
+/** The account that is to accept: that of the key, else the one that was named. */
 async function acceptingAccount(context: Context, { mode, options }: DeployLine): Promise<string> {
   if (mode === 'send') return context.signer.getAddress();
   if (options.from !== undefined) return addressOf(options.from, '--from');
@@ -194,7 +194,7 @@ function addressOf(text: string, option: string): string {
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Of the checkout, wherever the command runs; marked when the contracts were changed since. */
+/** Git commit of the checkout, whatever the working directory is; marked if the contracts have uncommitted changes. */
 function sourceCommit(): string {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' }).trim();

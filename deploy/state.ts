@@ -4,7 +4,7 @@ import type { BaseContract, Log, Provider } from 'ethers';
 import { connectContracts } from './contracts.js';
 import type { Addresses, Contracts } from './contracts.js';
 
-/** Below this many blocks a failed query for events is an error, not a range that is too long for the endpoint. */
+/** A query for events that fails is halved down to this many blocks; if a shorter range fails, the error is thrown. */
 const MIN_LOG_RANGE = 500;
 
 export interface ListedMarket {
@@ -31,8 +31,8 @@ export interface PlatformState {
 }
 
 /**
- * Reads it all. Who has a right is not enumerable on the chain, so the events since `fromBlock` say whom to ask about, and the contract
- * itself says what holds now.
+ * Reads all of it. The contracts can't list the accounts that have a right, so the accounts are taken from events since `fromBlock`, and each is
+ * then asked for at the contract.
  */
 export async function readState(provider: Provider, at: Addresses, fromBlock: number): Promise<PlatformState> {
   const contracts = connectContracts(at, provider);
@@ -92,7 +92,7 @@ export async function logsOf(
   return logsBetween(provider, { address, topics: [topic, ...indexed] }, fromBlock, toBlock);
 }
 
-/** Endpoints limit ranges and results differently, so a range that fails is halved. */
+/** Events of a range of blocks. Endpoints have different limits of ranges and results, so a range that fails is halved. */
 async function logsBetween(
   provider: Provider,
   filter: { address: string; topics: string[] },

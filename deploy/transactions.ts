@@ -2,7 +2,7 @@
 import { JsonRpcProvider } from 'ethers';
 import type { ContractTransactionResponse, TransactionReceipt, TransactionResponse } from 'ethers';
 
-/** A provider that asks the chain anew each time, does not wait to batch, and notices a receipt quickly. */
+/** A provider that caches no answers, sends each request at once instead of batching, and polls often for receipts. */
 export function connect(rpcUrl: string): JsonRpcProvider {
   return new JsonRpcProvider(rpcUrl, undefined, {
     staticNetwork: true,

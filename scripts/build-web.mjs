@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { projectRoot } from './console.mjs';
 
 /**
- * What core hashes with on a server is exchanged for what browsers can.
+ * Replaces the server's hash functions of core by those that browsers can run.
  * @type {import('esbuild').Plugin}
  */
 export const browserHash = {
@@ -44,7 +44,7 @@ export async function bundleWeb(output) {
  * @returns {Promise<{ outputFiles: { path: string, contents: Uint8Array }[], metafile: { inputs: Record<string, unknown> } }>}
  */
 export async function bundleDocs(output) {
-  // Its renderer is a package, which is not there yet where this file is first read.
+  // Imported here, since its renderer is a package, and this file may be loaded before packages are installed.
   const { framed, readSite } = await import('./docs/site.mjs');
   const entries = ['site', 'api', 'exchange'];
   const { outputFiles, metafile } = await bundleBrowser(
@@ -53,7 +53,7 @@ export async function bundleDocs(output) {
   );
   const remedies = readFileSync(join(projectRoot, SDK_ERRORS), 'utf8').matchAll(/^ {2}(\w+): '(.+)',$/gm);
   const site = readSite({ remedies: Object.fromEntries([...remedies].map(([, code, remedy]) => [code, remedy])) });
-  /** Puts a file beside the others, by its contents. */
+  /** Adds a file whose name contains the hash of its contents. */
   const asset = (name, ending, contents) => {
     const hash = createHash('sha256').update(contents).digest('hex').slice(0, 10);
     const path = join(output, 'web', 'assets', `${name}-${hash}.${ending}`);
@@ -86,7 +86,7 @@ export async function bundleDocs(output) {
   };
 }
 
-/** Says what to do about each code. */
+/** The file that says what to do about each error code. */
 const SDK_ERRORS = 'sdk/src/errors.ts';
 
 /**

@@ -30,9 +30,9 @@ const RECIPE = [
   'scripts/build.mjs',
   'scripts/build-web.mjs',
 ];
-/** Sources that change while they are bundled are bundled again, so many times at most. */
+/** If sources change while they are bundled, they are bundled again, at most this often. */
 const MAX_BUILDS = 3;
-/** A process, or a page, that started from an older build may still want one of its chunks. */
+/** Folders from which old files are not removed: a process or a page that started from an older build may still load them. */
 const OLD_ONES_STAY = ['chunks', join('web', 'assets')];
 const KEEP_CHUNKS_MS = 24 * 3_600_000;
 
@@ -45,7 +45,7 @@ export async function ensureBuilt({ force = false } = {}) {
   if (!force && isCurrent()) return;
   const startedMs = Date.now();
   const { files, inputs } = await bundleAll();
-  // Without the stamp a partial build, or one that another process is overwriting, does not count.
+  // The stamp is removed first, so that a partial build, or one that another process is overwriting, is not taken for a complete one.
   rmSync(STAMP, { force: true });
   // Imported files are written before their importers, and the stamp last, so that no process starts from a partial build.
   const rank = ({ path }) => (OLD_ONES_STAY.some((folder) => path.startsWith(join(OUTPUT, folder))) ? 0 : 1);
@@ -70,7 +70,7 @@ export async function runBuilt(name) {
   await import(pathToFileURL(process.argv[1]).href);
 }
 
-/** Whether dist/ was built from what the files say now that it was built from. */
+/** Whether all files that dist/ was built from still have the same contents. */
 function isCurrent() {
   if (!existsSync(STAMP)) return false;
   const { inputs, outputs } = JSON.parse(readFileSync(STAMP, 'utf8'));
@@ -87,13 +87,13 @@ function hashOf(contents) {
   return createHash('sha256').update(contents).digest('base64');
 }
 
-/** All bundles, and what each file said that they were made of. Throws when files go on changing meanwhile. */
+/** All bundles, and the contents' hash of each file that they were made of. Throws when files keep changing meanwhile. */
 async function bundleAll() {
   for (let i = 0; i < MAX_BUILDS; i++) {
     const startedMs = Date.now();
     const builds = await Promise.all([bundle(), bundleWeb(OUTPUT), bundleDocs(OUTPUT)]);
     const sources = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
-    // Packages are what the lock file says.
+    // Files of packages are left out: the lock file, which is in RECIPE, determines them.
     const names = [...RECIPE, ...sources.filter((file) => !file.includes('node_modules/'))];
     const inputs = Object.fromEntries(names.map((file) => [file, contentHash(file)]));
     const isSettled = names.every((file) => changedMs(file) < startedMs);
@@ -102,7 +102,7 @@ async function bundleAll() {
   throw new Error(`sources changed while they were built, ${MAX_BUILDS} times`);
 }
 
-/** When a file was written last; a file that is not there changes nothing. */
+/** When a file was last written; 0 for a file that does not exist. */
 function changedMs(file) {
   return statSync(join(projectRoot, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

@@ -1,4 +1,4 @@
-/** Compiles the contracts when their sources changed since the last time, without loading Hardhat otherwise. */
+/** Compiles the contracts if their sources changed since the last time; otherwise Hardhat is not loaded. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,13 +34,13 @@ function inputsHash() {
   return hash.digest('hex');
 }
 
-/** What compiles contracts. */
+/** Packages that take part in compiling contracts. */
 const COMPILERS = /^node_modules\/(hardhat|solc|typechain|@nomicfoundation\/.+|@typechain\/.+)$/;
-/** The package of an import that is no path. */
+/** The package of an import statement that does not name a relative path. */
 const IMPORTED = /from\s+["']((?:@[^/"']+\/)?[^./"'@][^/"']*)\//g;
 
 /**
- * The packages that decide what becomes of the contracts, each with the hash of its contents: what compiles them, and what they import.
+ * The packages that determine the compiled contracts, those that compile and those that contracts import, each with the hash of its contents.
  * @param {string[]} texts @returns {[string, string][]}
  */
 function lockedPackages(texts) {

@@ -24,7 +24,7 @@ const rows = readdirSync(folder, { recursive: true, withFileTypes: true })
     runtime: bytesOf(deployedBytecode),
     init: bytesOf(bytecode),
   }))
-  // What is inlined everywhere leaves a stub that is never deployed.
+  // A library whose functions are all inlined compiles to a small stub, which is never deployed.
   .filter(({ runtime }) => runtime > 100)
   .sort((a, b) => b.runtime - a.runtime);
 

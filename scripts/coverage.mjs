@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
  * `npm run coverage`: which lines and branches of the contracts the Solidity tests reach, by Hardhat's coverage; fails below the floors.
- * Mocks are left out. Hardhat counts statements only, so contracts and tests are copied, with a statement of its own, on a line of its own,
- * at the start of each arm of each `if`; a missing `else` is added. What it reports of these lines is the coverage of branches, the
- * rest that of lines. Conditional expressions and loops that never turn are not counted as branches.
+ * Mocks are left out. Hardhat counts statements only, so contracts and tests are copied, with an extra statement on a line of its own at the
+ * start of each arm of each `if`; a missing `else` is added. The coverage of these lines is that of branches, the coverage of the others that
+ * of lines. Conditional expressions, and loops whose body is never executed, are not counted as branches.
  */
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -121,7 +121,7 @@ function marked(source, ast) {
     insert(endOf(source, body), '}');
   }
 
-  // What ends in the same place ends from the inside out, and inner statements were found later.
+  // At one place, closing braces come from the innermost statement outwards; other insertions in the order in which they were found.
   const order = insertions.sort(
     (a, b) => a.at - b.at || (closes(a) && closes(b) ? b.nesting - a.nesting : 0) || a.index - b.index,
   );

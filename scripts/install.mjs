@@ -26,7 +26,7 @@ export async function ensureInstalled({ onlyIfMissing = false } = {}) {
   writeFileSync(stampPath, wanted);
 }
 
-/** True when somebody ran npm after the lock file last changed, and this script never did. */
+/** True when npm was run by hand after the last change of the lock file, and this script has never installed. */
 function isInstalledByHand() {
   if (existsSync(stampPath) || !existsSync(npmStampPath)) return false;
   return statSync(npmStampPath).mtimeMs >= statSync(lockPath).mtimeMs;

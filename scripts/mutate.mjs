@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run mutate`: how many small mistakes in the contracts the Solidity tests notice. A seeded sample of mutants of the files below is
- * compiled, one at a time, and tested until a test fails. Prints each survivor; fails when fewer than 90 % are killed, or when a survivor
- * is not explained in mutation/survivors.json.
+ * `npm run mutate`: how many small mistakes in the contracts the Solidity tests notice. A seeded sample of mutants (copies with one small change)
+ * of the files below is compiled, one at a time, and tested until a test fails. Prints each survivor, a mutant that no test fails on; fails when
+ * fewer than 90 % are noticed, or when a survivor is not explained in mutation/survivors.json.
  *
  *     npm run mutate -- --seed 1 --count 155 --only Custodian --at 212
  *
@@ -40,7 +40,7 @@ const REENTRANCY = suite('property/Reentrancy.t.sol:ReentrancyTest');
 const TRADING = suite('property/Trading.t.sol:TradingTest');
 const MARKET = suite('invariant/Market.t.sol:MarketInvariants');
 
-/** For each source its share of the sample, and which contracts to compile anew before which suites, the most telling ones first. */
+/** For each source its share of the sample, and which contracts to compile before which suites; suites that find most mistakes come first. */
 const TARGETS = [
   {
     file: 'contracts/libraries/CurveMath.sol',
@@ -188,7 +188,7 @@ function report(mutant, { outcome, by }) {
   say(`SURVIVED ${what} (${reason?.why ?? 'unexplained'})`);
 }
 
-/** The text of the mutant's line, which outlives changes elsewhere in the file. */
+/** The text of the mutant's line, by which survivors.json names it: unlike the line's number, it stays when the file changes elsewhere. */
 function lineOf({ file, line }) {
   return readFileSync(join(projectRoot, file), 'utf8').split('\n')[line - 1].trim();
 }

@@ -1,6 +1,6 @@
 /**
- * Makes every entry point run under a Node that the dependencies support, whichever Node it was started from. This file and its
- * neighbours import nothing that has to be installed and stay within the syntax of Node 18.
+ * Makes every entry point run under a Node version that the dependencies support, whichever version it was started with. This file and the
+ * other entry points import nothing that has to be installed first, and use only syntax that Node 18 has.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { constants } from 'node:os';

@@ -12,7 +12,7 @@ const CONTRACTS = join(projectRoot, 'contracts-package');
 const ENTRIES = ['index', 'stream', 'maker', 'taker', 'verify', 'viem', 'ethers'];
 
 /**
- * The browser half as modules: `platform: browser` fails on anything of Node's.
+ * Bundles entry points for browsers as modules: with `platform: browser` the build fails on imports of Node's own modules.
  * @param {string[]} entries names of the entry points
  * @param {Partial<import('esbuild').BuildOptions>} [options]
  */

@@ -3,10 +3,11 @@
  * `npm run smt`: the claims of test/smt/, proved for every input by the compiler's model checker with z3, about the functions of contracts/
  * themselves. Without z3 (Debian: the package of that name) it says so and does nothing.
  *
- * Fails when a claim is refuted, names those that are not decided in time. `--only Amounts` takes the claims of one contract.
+ * Fails when a claim is refuted, and names those that are not decided in time. `--only Amounts` takes the claims of one contract.
  *
- * `--mistakes` sees that the claims can fail: it puts the mistakes of scripts/smt/mistakes.mjs into the contracts, one after the other, and
- * fails unless each of them is refuted, and unless something false is refuted at the end of each claim, as it is not where nothing gets to.
+ * `--mistakes` checks that the claims can fail: it puts the mistakes of scripts/smt/mistakes.mjs into the contracts, one after the other, and
+ * fails unless a claim is refuted for each. It also asserts something false at the end of each claim and fails unless that is refuted: if it
+ * is not, the claim's assumptions contradict each other and it would hold of anything.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +22,7 @@ import { ensureNode } from './node-version.mjs';
 
 const FOLDER = 'test/smt';
 const TIMEOUT_SEC = 60;
-/** What refutes nothing at once is as good as undecided where only `proved` is of interest. */
+/** Where only the verdict `proved` matters, a query that is not decided within this time counts as undecided. */
 const SHORT_TIMEOUT_SEC = 3;
 
 await ensureNode();
@@ -47,7 +48,7 @@ if ((values.only ?? LANES) === LANES) claims.push({ contract: LANES });
 const tally = ({ proved, undecided, refuted }) =>
   `${proved} checks proved, ${undecided} not decided in time, ${refuted} refuted`;
 
-/** A contract once for each of its claims, with what it does not call left out: the compiler says all that it reads in each query. */
+/** Splits a contract into one for each of its claims, without functions that the claim does not call: the compiler puts all that it reads into each query. */
 function apart({ path, contract, text }) {
   const start = text.indexOf(`contract ${contract} {`);
   const [helpers, body] = [text.slice(0, start), text.slice(start)];
@@ -95,7 +96,7 @@ function provesOne(each) {
   return counts.proved > 0 && counts.refuted === 0;
 }
 
-/** What z3 says of a claim that holds when its query has no model. */
+/** The verdict on a claim that is true if its query has no model. */
 function verdictOf(query, timeoutSec) {
   const answer = ask(query, timeoutSec, 0).trim();
   if (answer === 'unsat') return 'proved';
@@ -137,7 +138,7 @@ async function provesAll() {
   return isSound;
 }
 
-/** Whether an assertion of something false would be proved at the end of a claim, as nothing gets there. */
+/** Whether a false assertion at the end of a claim would be proved, since no input reaches it. */
 function isVacuous({ path, contract, text }, open) {
   const bare = text.replace(/\bassert\([^;]*;/g, (all) => `{${all.replace(/[^\n]/g, '')}}`);
   const end = bare.lastIndexOf('\n    }\n');

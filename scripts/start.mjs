@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm start`: the whole sandbox, from whatever state the clone is in. */
+/** `npm start`: the whole sandbox; installs, compiles and builds first what is missing or out of date. */
 import { projectRoot } from './console.mjs';
 import { ensureNode } from './node-version.mjs';
 import { ensureInstalled } from './install.mjs';

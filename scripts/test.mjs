@@ -8,7 +8,7 @@
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
  * A group that failed runs once more by itself, with the same seed of its properties, when all others have ended, three groups at most. What
- * passes then is told as unsteady, with its reason: it depends on how fast the machine is, and is a defect of the test or of the product.
+ * passes then is reported as unsteady, with its reason: it depends on how fast the machine is, and is a defect of the test or of the product.
  * At the end come the slowest tests, the groups that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
 import { randomInt } from 'node:crypto';
@@ -39,11 +39,11 @@ const MOCHA_OPTIONS = ['--no-config', '--timeout', '60000', '--forbid-only', '--
 
 /** What tests and groups took, for the tables at the end. */
 const took = { tests: [], groups: [] };
-/** What failed, told once more at the very end, where a cut-off log still has it. @type {{ group: string, title: string, reason: string }[]} */
+/** Failures, printed again at the very end, so that a truncated log has them, too. @type {{ group: string, title: string, reason: string }[]} */
 const failures = [];
 /** What failed among other groups and passed alone. @type {typeof failures} */
 const unsteady = [];
-/** More groups than that are not unsteady, but wrong. */
+/** If more groups fail, none runs again: so many failures are no unsteadiness. */
 const MOST_REPEATED = 3;
 const MAX_REASON_CHARS = 2_000;
 
@@ -231,7 +231,7 @@ async function runGroups() {
     const name = nameOf(files);
     return { name, start: () => runTypeScriptTests(name, [...common, ...files.map(js)], seeded, lanes === 1) };
   });
-  // The one that takes longest first: what is left for the end should be small.
+  // The longest group first, so that short ones remain for the end and lanes end at about the same time.
   const others = [() => (deep ? runSolidityTests('deep', 'deep') : runSolidityTests('full', 'most')), checkTypes];
   try {
     const first = quick ? [] : others;

@@ -1,4 +1,4 @@
-/** Hands over to a TypeScript entry point in this very process. */
+/** Runs a TypeScript entry point in this process. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { projectRoot } from './console.mjs';

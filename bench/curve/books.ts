@@ -110,7 +110,7 @@ interface BookFile {
   asks: [price: string, size: string][];
 }
 
-/** Lots are coarsened until a side holds at most this many, so that 7 segments can offer all of them. */
+/** Larger lots are used until a side holds at most this many, so that 7 segments can offer all of them. */
 const MOST_LOTS = 800_000_000n;
 
 /** Both sides of the book in a file, up to `withinPercent` from the best price. Throws when the file is not a book. */

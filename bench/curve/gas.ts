@@ -1,4 +1,4 @@
-/** Gas of posts of real curves, measured on the chain of bench/gas, and how well the poster's model tells full from partial posts. */
+/** Gas of posts of real curves, measured on the chain of bench/gas, and whether the poster's model chooses the cheaper of full and partial posts. */
 import { compressSide } from '../../core/curve/compress.js';
 import { encodePost, type FullPost, type PostRecord } from '../../core/curve/post.js';
 import { marketId } from '../../core/market.js';
@@ -20,7 +20,7 @@ export interface PostGas {
   fullGas: number;
   /** Null where the live curve does not matter. */
   partialGas: number | null;
-  /** What the poster's model is off by, in the gas that the partial post costs more than the full one; null for a touch. */
+  /** Error of the poster's model of how much more gas the partial post costs than the full one; null for a touch. */
   modelError: number | null;
   /** What the poster would send. */
   chosen: 'full' | 'partial' | 'touch';
@@ -84,7 +84,7 @@ async function measureKnots(venue: Venue, knots: number, askWords: bigint[], bid
   ];
 }
 
-/** A post, and the one before it: the last so many of the ask words are other ones. */
+/** A post, and the one before it, which differ in the last `changed` ask words. */
 async function recordsOf(
   venue: Venue,
   askWords: bigint[],

@@ -8,10 +8,10 @@ import { SUBTICKS_PER_TICK } from '../../core/market.js';
 import type { Market, Side } from '../../core/types.js';
 import type { BenchSide } from './books.js';
 
-/** Only the size of a lot matters here: so that a late fill can be smaller. */
+/** Only the lot's size is used here. It has many units, so that a late fill can be smaller than a lot. */
 const MARKET = { lotUnits: 1_000_000n } as Market;
 
-/** What a taker pays above the book that the late fill leaves, in bps of its exact cost; below zero, the operator pays. */
+/** How much more a taker pays than the book after the late fill asks for, in bps of that; if it is negative, the operator pays. */
 interface Overpay {
   meanBps: number;
   lowestBps: number;
@@ -27,7 +27,7 @@ export interface LateFillCost {
   /** Depth that a late fill withholds beyond itself, in percent of the side's. */
   withheldMeanPercent: number;
   withheldWorstPercent: number;
-  /** Of takers of $100 to $100,000 after it, with the consumption raised, and beside it as it would be if it were not. */
+  /** For takers of $100 to $100,000 after it: with the consumption raised, and for comparison without. */
   raised: Overpay;
   unraised: Overpay;
 }
@@ -37,7 +37,7 @@ const SIZES = 31;
 const FROM_DOLLARS = 100;
 const TO_DOLLARS = 100_000;
 
-/** What late fills cost takers on the curve of a side with at most so many knots: those of one wei, and realistic ones. */
+/** What late fills cost takers on the curve of a side with at most `knots` knots: late fills of one wei, and realistic ones. */
 export function lateFillCosts(book: BenchSide, knots: number): LateFillCost[] {
   const { segments } = compressSide(MARKET, book.side, book.levels, knots);
   const exact = exactKnots(MARKET, book.levels, segments);
@@ -68,7 +68,7 @@ export function lateFillCosts(book: BenchSide, knots: number): LateFillCost[] {
   return [ofSizes('one wei', [1]), ofSizes('$100 to $100,000', realistic)];
 }
 
-/** Sizes in dollars up to what there is; a late fill that takes everything leaves nothing to look at. */
+/** Sizes in dollars, below the whole side: a late fill that takes all of it leaves nothing to measure. */
 function sizes(dollars: number): number[] {
   const to = Math.min(TO_DOLLARS, dollars * 0.999);
   return Array.from({ length: SIZES }, (_, i) => FROM_DOLLARS * (to / FROM_DOLLARS) ** (i / (SIZES - 1)));

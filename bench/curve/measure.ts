@@ -73,7 +73,7 @@ export interface Times {
   book: string;
   side: Side;
   levels: number;
-  /** Medians, in milliseconds: one pass over the levels, compressing them into 15 segments, and checking those against an order per level. */
+  /** Medians in milliseconds of: one pass over the levels, compressing them into 15 segments, and checking these with one order per level. */
   readMs: number;
   compressMs: number;
   checkMs: number;
@@ -106,7 +106,7 @@ export function timesOf(book: BenchSide): Times {
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-/** The least that anybody who looks at every level does: the depth and the cost of the side. */
+/** The least work that reads every level: it sums up depth and cost of the side. */
 function readOnce(levels: readonly Level[]): bigint {
   let [lots, cost] = [0n, 0n];
   for (const level of levels) {

@@ -27,11 +27,11 @@ const ROWS = Number.parseInt(values.rows, 10);
 const ORDER_GOAL_SEC = 2;
 const PUBLICATION_GOAL_SEC = 4;
 const MEMORY_GOAL_MB = 600;
-/** Orders of the made-up past that stay open. */
+/** Orders of the generated history that stay open. */
 const OPEN = 300;
 const PER_TX = 1_000;
 const LOOK_MS = 5;
-/** A long log is read by two processes at once, each on its part of the machine. */
+/** Long, since two processes read the long log at once on one machine. */
 const START_LIMIT_MS = 600_000;
 
 const server = process.env.DATABASE_URL ?? '';
@@ -41,7 +41,7 @@ const url = new URL(server);
 url.searchParams.set('schema', schema);
 const children: Child[] = [];
 
-/** As many rows as a maker leaves who replaces one order after the other. */
+/** Generates a history of the order log: the rows of a maker who replaces one order after the other. */
 async function makePast(db: Db, maker: Address): Promise<void> {
   const writer = await acquireWriter(db, 'order');
   const first = (await lastOrderSeq(db.knex)) + 1;
@@ -94,7 +94,7 @@ async function oneOrder({ exchange }: { exchange: ExchangeClient }): Promise<num
   return typeof status === 'object' && 'resting' in status ? status.resting.oid : null;
 }
 
-/** Sum of the numbers of what was prepared: it rises with each publication. */
+/** Sum of the sequence numbers of all publications: it rises with each publication. */
 async function prepared(db: Db): Promise<number> {
   const row = (await db.knex('publications').count({ count: '*' }).first()) as { count: number };
   return row.count;
@@ -126,7 +126,7 @@ async function measure(stack: Stack, db: Db): Promise<Row[]> {
   await until('an order', async () => (await oneOrder(active)) !== null, START_LIMIT_MS);
   const before = await prepared(db);
   await until('posts', async () => (await prepared(db)) > before, START_LIMIT_MS);
-  // Its poster's book, too, has to be there.
+  // The standby's poster, too, must have read its book before the other process is killed.
   await delay(Math.max(10_000, coldSec * 1_000));
   const standbyMb = memoryMb(standby.child.process.pid!);
   const acknowledged: number[] = [];

@@ -36,15 +36,15 @@ export interface GasChain {
   call(from: string, to: Contract, method: string, args: readonly unknown[], value?: bigint): Promise<Measured>;
   /** Result of a view, as ethers decodes it. */
   view(contract: Contract, method: string, args: readonly unknown[]): Promise<readonly unknown[]>;
-  /** Runs something and undoes what it did to the chain. */
+  /** Runs `action`, and takes the chain back to the state before it. */
   undo<T>(action: () => Promise<T>): Promise<T>;
-  /** The newest block, one whose hash begins with 12 bytes of which none is zero: a post quotes them. */
+  /** The newest block. None of the first 12 bytes of its hash is zero: a post has them in its call data. */
   head(): Promise<Head>;
   close(): Promise<void>;
 }
 
 const GAS_LIMIT = '0x1000000';
-/** Blocks of the preparations follow the clock from the first of these, blocks that are measured start at the second. */
+/** Timestamps: blocks before the measurements count from `GENESIS_SEC` on, blocks that are measured from `START_SEC` on. */
 const GENESIS_SEC = 1_900_000_001;
 const START_SEC = GENESIS_SEC + 1_000_000;
 /** Chance that 12 bytes hold a zero is 5 %, so one more block nearly always does. */

@@ -1,4 +1,4 @@
-/** Compiles the benchmark's own contracts with the locked compiler, as strongly as those they are compared with. */
+/** Compiles the benchmark's own contracts with the locked compiler and the optimizer settings of the contracts that they are compared with. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { InterfaceAbi } from 'ethers';

@@ -91,7 +91,7 @@ type Pair = Pick<BenchPair, 'base' | 'quote'>;
 
 const idOf = ({ base, quote }: Pair): Hex => marketId(base.address as Address, quote.address as Address);
 
-/** `knots` segments that get worse by about 8 hundredths of a percent each, with hardly a zero byte; `turn` varies all of them. */
+/** `knots` segments, each about 0.08 % worse than the one before, with few zero bytes; another `turn` gives other words. */
 function sideWords(isAsk: boolean, knots: number, turn: number): bigint[] {
   const basePrice = MIDDLE_QUANTA + (isAsk ? 300n : -300n) + BigInt(turn % 100);
   const offsets = Array.from({ length: knots }, (_, i) => 257n + 1999n * BigInt(i) + BigInt(turn % 100));
@@ -110,7 +110,7 @@ async function stateOf(venue: Venue, id: Hex): Promise<State> {
   return { cumAsk, cumBid, seq: toSafeInt(seq) };
 }
 
-/** A curve that reflects the volumes of `cut`, which are those of the present unless it says otherwise. */
+/** A full post of a curve whose snapshot reflects the volumes of `cut`; by default the present ones. */
 async function fullRecord(
   venue: Venue,
   pair: Pair,
@@ -135,13 +135,13 @@ async function fullRecord(
   };
 }
 
-/** Of a market that has been there for a year: sequence numbers without a zero byte. */
+/** The sequence number of a market after about a year: four bytes, none of them zero. */
 const YEAR_SEQ = 30_000_001n;
 const nextSeq = (liveSeq: number): number => liveSeq + 1;
 /** Where the contract keeps its markets; the post word is the second one of a market, and its low 32 bits are the sequence number. */
 const MARKETS_SLOT = '0xa38d78212eb18d6bb0d38624cf847896232e7de10c47b7a18de50988a9912d00';
 
-/** Lets the sequence numbers of a market go on from those of a year. */
+/** Sets the sequence number of a market to `YEAR_SEQ`. */
 async function age(venue: Venue, id: Hex): Promise<void> {
   const { provider } = venue.world.chain;
   const { address } = venue.curveBook;
@@ -165,7 +165,7 @@ export async function post(venue: Venue, pairs: readonly Pair[], knots: number, 
   return sendPosts(venue, batch ? 'postBatch' : 'post', records);
 }
 
-/** A post of 15 knots per side, none of them exact, after swaps that its cut does not know of and that end in segment `segment`. */
+/** A post of 15 knots per side, none of them exact, after swaps that came after its cut and that end in segment `segment`. */
 async function postLate(venue: Venue, pair: BenchPair, directions: readonly Direction[], segment: number) {
   await post(venue, [pair], 15);
   const cut = await stateOf(venue, idOf(pair));
@@ -175,7 +175,7 @@ async function postLate(venue: Venue, pair: BenchPair, directions: readonly Dire
   return sendPosts(venue, 'post', [{ ...record, exactAskKnots: 0, exactBidKnots: 0 }]);
 }
 
-/** Prolongs the life of the live curves. */
+/** Prolongs the live curves by touches. */
 async function touch(venue: Venue, pairs: readonly Pair[], batch = false): Promise<Measured> {
   const { timestampSec } = await venue.world.chain.head();
   const records: PostRecord[] = [];
@@ -278,7 +278,7 @@ async function measurePosts(venue: Venue): Promise<Row[]> {
   return rows;
 }
 
-/** Execution gas, as a contract pays it that has touched nothing of ours before. */
+/** Gas of executing the quotes, for a contract that has called none of our contracts in its transaction before. */
 async function measureQuotes(venue: Venue, meter: Contract): Promise<Row[]> {
   const { chain, pairs, taker } = venue.world;
   const of = async (target: Contract, method: string, args: readonly unknown[]): Promise<number> => {

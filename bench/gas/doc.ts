@@ -75,13 +75,13 @@ export function gasTables(snapshot: Snapshot): string {
   ].join('');
 }
 
-/** What stands in the guide now, between the marks. Throws RangeError when a mark is missing. */
+/** The present text of the guide between the marks. Throws RangeError when a mark is missing. */
 export function documentedTables(): string {
   const { text, from, to } = readGuide();
   return text.slice(from, to);
 }
 
-/** Renews the tables of the guide. */
+/** Writes the tables into the guide. */
 export function writeTables(snapshot: Snapshot): void {
   const { text, from, to } = readGuide();
   writeFileSync(PATH, `${text.slice(0, from)}${gasTables(snapshot)}${text.slice(to)}`);

@@ -8,7 +8,7 @@ import { row, type Row } from './rows.js';
 import { signatureOf } from './signing.js';
 import type { BenchPair } from './world.js';
 
-/** Permit2 keeps 256 nonces in a word. The first use of a word is measured apart. */
+/** Permit2 keeps 256 nonces in one word of storage. The first use of a word is measured as a row of its own. */
 const NONCE_WORDS = { weth: 0x51a7_c0de_9f3bn << 8n, plain: 0x7b3e_91d4_c25fn << 8n };
 
 /** A nonce in a word that is in use, and one in a fresh word, both with the operator's fee in the input. */

@@ -1,4 +1,4 @@
-/** What the contracts are meant to cost at most, and what the parts of a swap cost. */
+/** The gas that the contracts may cost at most, and what the parts of a swap cost. */
 import type { Row } from './rows.js';
 
 interface Limit {
@@ -8,7 +8,7 @@ interface Limit {
   aim: number;
 }
 
-/** Whole transactions, but quotes: execution alone, everything cold but the account that is asked. */
+/** For whole transactions. For quotes it is the gas of execution alone, with everything cold except the account that is called. */
 export const LIMITS: readonly Limit[] = [
   { id: 'swap.weth.sell.segment1', name: 'swap WETH to USDC, first segment', limit: 110_000, aim: 105_000 },
   { id: 'swap.weth.buy.segment1', name: 'swap USDC to WETH, first segment', limit: 112_500, aim: 110_000 },
@@ -32,7 +32,7 @@ export const LIMITS: readonly Limit[] = [
   { id: 'quote.weth', name: "the entrypoint's quote, USDC out", limit: 38_000, aim: 38_000 },
 ];
 
-/** What a swap does besides computing, as these contracts are cut. */
+/** A part of a swap's work besides the arithmetic, as it follows from the division into these contracts. */
 interface Part {
   name: string;
   gas: number;
@@ -44,7 +44,7 @@ const OVERWRITE = 2_900;
 const LOG = 375;
 const LOG_BYTE = 8;
 
-/** What a swap consists of beyond its two transfers and before it computes anything. */
+/** The parts of a swap besides its two transfers and the arithmetic. */
 const SWAP_PARTS: readonly Part[] = [
   {
     name: 'three proxies: their slots and implementations, two of them cold',

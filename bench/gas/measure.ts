@@ -13,7 +13,7 @@ export async function measureAll(): Promise<Row[]> {
   try {
     const meter = await chain.deploy(chain.signers[DEPLOYER]!, compiled.GasMeter.abi, compiled.GasMeter.bytecode);
     const rows: Row[] = [];
-    // Each venue leaves the tokens' balances as they were before it, so that no venue depends on another.
+    // After each venue the tokens' balances are as before it, so that no venue's figures depend on another venue.
     for (const measure of [measureFloor, measureV2, measureV3, measureV4]) {
       rows.push(...(await chain.undo(() => measure(world))));
     }

@@ -7,15 +7,15 @@ import { DIRECTIONS } from './curvebook.js';
 
 /** Figures of the model are whole multiples of this. */
 const STEP = 1_000;
-/** What an order by our own curve takes that a leg over it does not: the transaction itself, and its call data. */
+/** Gas of an order that our own curve fills, beyond that of a step over the curve: the transaction itself, and its call data. */
 const TRANSACTION_GAS = 21_000 + 7_000;
-/** What a leg takes that such an order does not: its allowance, and the look at what is left. */
+/** Gas of a step over our own curve that such an order does not need: its allowance, and reading what is left. */
 const STEP_GAS = 12_000;
 const PAIRS = ['weth', 'plain'] as const;
 
 /**
- * The least model that pays for every measured order, were it the first of its owner's nonce word, which is the common case of somebody
- * who trades now and then. Of the parts that orders consist of, each has its highest value. Rounded up.
+ * The lowest model that covers the gas of every measured order, assuming that the order is the first one of its owner's nonce word, as it is for
+ * owners who trade rarely. Each part of an order has the highest value that was measured for it. Rounded up.
  */
 export function gasModelOf(rows: Snapshot): GasModel {
   const own = Math.max(...gasOf(rows, 'own'));
@@ -47,11 +47,11 @@ const found = (rows: Snapshot, id: string): number => {
   return entry.gas;
 };
 
-/** What an order's own first approval adds to it. */
+/** What it adds to an order to submit its owner's first approval of the token. */
 const permitGas = (rows: Snapshot, pair: (typeof PAIRS)[number]): number =>
   found(rows, permitId(pair)) - found(rows, routeId('own', pair, 'buy', 'sell'));
 
-/** Each measured order of a route, and what the first nonce of a word adds. */
+/** Gas of each measured order of a route, with what the first nonce of a word adds. */
 function gasOf(rows: Snapshot, route: RouteName): number[] {
   return PAIRS.flatMap((pair) => {
     const known = found(rows, routeId(route, pair, 'sell', 'sell'));

@@ -1,6 +1,6 @@
 /**
- * Signed orders by route: our own curve, pools of Uniswap v3, and splits, with the very call data that the executor sends. Uniswap's own
- * router is measured in the same pools before, so that both see the same state.
+ * Signed orders by route: our own curve, pools of Uniswap v3, and splits, with the same call data that the executor sends. Uniswap's own
+ * router is measured first, in the same pools and in the same state.
  */
 import { toSafeInt } from '../../core/amounts.js';
 import { OWN } from '../../core/swap/source.js';
@@ -39,16 +39,16 @@ export type RouteName = keyof typeof ROUTES;
 export const ROUTE_NAMES = Object.keys(ROUTES) as RouteName[];
 export const KINDS: readonly SplitKind[] = ['sell', 'buy'];
 
-/** Owner's nonces: words that nobody else uses here. */
+/** The owner's nonces, in words that no other measurement uses. */
 const NONCE_WORDS = { weth: 0x2d9a_41e6_73c5n << 8n, plain: 0x6c18_b7f2_a94dn << 8n };
-/** Expected cost is this much of the input; the rest comes back, as slippage does. */
+/** How much more input is signed than the expected cost; what is not needed is returned. */
 const SLIPPAGE_BPS = 50n;
 
 /** Id of a measured order: route, pair, direction of the base token, and what the order fixes. */
 export const routeId = (route: RouteName, pair: BenchPair['id'], direction: Direction, kind: SplitKind): string =>
   `order.${route}.${pair}.${direction}.${kind === 'sell' ? 'exactIn' : 'exactOut'}`;
 
-/** Id of the measured order by our own curve that sells the quote token and brings the first approval of it along. */
+/** Id of the measured order by our own curve that sells the quote token and submits the owner's first approval of it. */
 export const permitId = (pair: BenchPair['id']): string => `order.permit.${pair}.buy.exactIn`;
 
 /** The call of the quote token that the taker signed. */

@@ -1,4 +1,4 @@
-/** The taker's signatures: under an order of the settler, and under anything else. */
+/** The taker's signatures: of an order of the settler, and of other typed data. */
 import { HDNodeWallet, Mnemonic } from 'ethers';
 import { orderTypedData, type OrderTerms } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';

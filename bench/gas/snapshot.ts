@@ -24,7 +24,7 @@ export function driftOf(committed: Snapshot, measured: Snapshot): string[] {
     .map((id) => `${id}: committed ${text(committed[id])}, measured ${text(measured[id])}`);
 }
 
-/** Renews the committed file. */
+/** Writes the committed file again. */
 export function writeSnapshot(rows: readonly Row[]): void {
   mkdirSync(new URL('.', PATH), { recursive: true });
   writeFileSync(PATH, `${JSON.stringify(snapshotOf(rows), null, 2)}\n`);

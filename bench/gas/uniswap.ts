@@ -105,7 +105,7 @@ async function measured(chain: GasChain, pool: Pool, name: string, swap: Swap): 
     const amount = inputOf(pool, direction).amountIn;
     const id = `${name}.${pool.pair.id}.${direction}`;
     rows.push(row(id, await chain.undo(() => swap(direction, amount))));
-    // A trade of a dollar leaves the price within its tick, which saves v3 an observation.
+    // A trade of a dollar leaves the price within its tick, so v3 does not write an observation.
     if (name === 'v3') rows.push(row(`${id}.sameTick`, await chain.undo(() => swap(direction, amount / 1_500n))));
   }
   return rows;
@@ -134,7 +134,7 @@ async function measuredAcross(
     };
   const { liquidity } = await state();
   const across = (direction: Direction) => crossingAmount(pool, direction, liquidity);
-  // Once across both ends and back, so that what a tick records has been written before.
+  // Once across both ends and back, so that the storage of these ticks has been written before.
   for (const direction of DIRECTIONS) {
     await swap(direction, across(direction));
     await swap(direction === 'sell' ? 'buy' : 'sell', inValue(direction, across(direction)));
@@ -262,7 +262,7 @@ export async function measureV3Pool(world: World, v3: V3, pair: BenchPair): Prom
 const POOLS_SLOT = 6n;
 const LIQUIDITY_OFFSET = 3n;
 
-/** v4 through the least of routers. */
+/** v4 through `UnlockRouter`. */
 export async function measureV4(world: World): Promise<Row[]> {
   const { chain, pairs, maker, taker, compiled } = world;
   const artifacts = '@uniswap/v4-core/out';

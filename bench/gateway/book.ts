@@ -54,7 +54,7 @@ function modifyAll(book: Book, times: number): void {
   }
 }
 
-/** The levels of all orders from nothing: sums per price, sorted. */
+/** Computes the levels from all orders: sums per price, sorted. */
 function rebuild(book: Book): { priceTicks: bigint; lots: bigint }[] {
   const lots = new Map<bigint, bigint>();
   for (const order of book.sideOrders(0, 'bid'))

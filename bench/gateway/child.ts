@@ -126,7 +126,7 @@ function rawEcho(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-/** The same by way of what the gateway reads bodies, routes and answers with. */
+/** The same with the gateway's own Koa, router and body parser. */
 function koaEcho(): ReturnType<Koa['callback']> {
   const router = new Router();
   router.post('/exchange', (ctx) => answer(ctx, async (body) => JSON.stringify(body)));
@@ -141,14 +141,14 @@ const { handler, rows } =
       ? { handler: koaEcho(), rows: none }
       : await startGateway();
 const server = createServer((request, response) => void handler(request, response));
-// Connections wait while other cases are measured.
+// Connections are idle while other cases are measured and must not be closed.
 server.keepAliveTimeout = 600_000;
 server.listen(0, '127.0.0.1', () => {
   send({ port: (server.address() as AddressInfo).port, backend: signatureBackend });
 });
 process.on('message', (question) => {
   void (async () => {
-    // Collecting garbage takes longer than many requests, so the time is never asked together with the heap.
+    // A garbage collection takes as long as many requests, so one message never asks for both the CPU time and the heap.
     const { user, system } = process.cpuUsage();
     if (question === 'cpu') return send({ cpuUs: user + system });
     (globalThis as { gc?: () => void }).gc?.();

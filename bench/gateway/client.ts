@@ -10,8 +10,8 @@ export interface Connection {
 const BLANK_LINE = '\r\n\r\n';
 
 /**
- * A keep-alive connection that does no more than it must: whole requests as one buffer, answers read by their length. A client
- * with a framework of its own takes as long as the server does, on a machine that both share.
+ * A keep-alive connection that does as little as possible: it sends each request as one buffer and reads answers by their length. A client
+ * with a framework would take as much CPU time as the server, on a machine that both share.
  */
 export async function openConnection(port: number): Promise<Connection> {
   const socket = await connected(port);

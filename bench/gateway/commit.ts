@@ -57,7 +57,7 @@ async function latencyMs(commit: Commit, count: number): Promise<number> {
   return median(times);
 }
 
-/** What one entry in a hundred waits at least, with `clients` of them waiting at a time. */
+/** The 99th percentile of an entry's wait, with `clients` of them waiting at a time. */
 async function tailMs(commit: Commit, clients: number, count: number): Promise<number> {
   const times: number[] = [];
   await rate(() => timed(commit, times), clients, count);
@@ -124,7 +124,7 @@ export async function measureCommit(): Promise<Row[]> {
         unit: 'x',
         bound: { atMost: 6 },
       },
-      // Only shown: the tail of a sync moves by more than this from one run to the next.
+      // Without a goal: the tail of a sync varies by more than this from one run to the next.
       {
         goal: 'G8',
         what: 'p99 of a commit / of the bare log, 64 waiting',

@@ -18,7 +18,7 @@ function framed(payload: Buffer): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** The connection below a WebSocket, which the library does not show. */
+/** The TCP connection of a WebSocket, which the library does not export. */
 const rawOf = (socket: WebSocket): Socket => (socket as unknown as { _socket: Socket })._socket;
 
 /** G9: one frame to a thousand connections through their send queues, against bare loops over the same sockets, also below the library. */

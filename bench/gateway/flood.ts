@@ -10,7 +10,7 @@ import { startServer } from './server.js';
 
 const ROUNDS = 5;
 const ORDERS = 60;
-/** What the flood takes to show all that it does. */
+/** How long the flood runs before anything is measured, so that its full effect is there. */
 const FLOOD_MS = 500;
 
 async function orderMs(connection: Connection, maker: number): Promise<number> {
@@ -46,7 +46,7 @@ export async function measureFlood(): Promise<Row[]> {
       for (let count = 0; count < ORDERS; count += 1) times.push(await orderMs(own, count));
       return median(times);
     };
-    /** Every order over a connection of its own, which nobody has proven to be a maker's. */
+    /** Sends an order over a new connection, on which no valid signature of a maker has come before. */
     const anew = async (): Promise<number> => {
       const times: number[] = [];
       for (let count = 0; count < ORDERS / 4; count += 1) {

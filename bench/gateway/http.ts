@@ -5,14 +5,13 @@ import { checkBackend, checkStored, startServer } from './server.js';
 import type { Server } from './server.js';
 import type { Baselines } from './verify.js';
 
-/** Short slices and many of them: what else the machine does comes and goes in tenths of a second. */
+/** Many short rounds: other work of the machine starts and stops within tenths of a second. */
 const ROUNDS = 21;
 const SINGLES = 320;
 const BATCHES = 64;
 /**
- * Requests before anything is measured, the same ones for every server: one that has just started is still being compiled, which goes
- * on beside it for more than ten thousand requests. Those that come alone are each a transaction of their own, of which there are few
- * otherwise.
+ * Requests before anything is measured, the same for every server: the engine goes on compiling a new process for more than ten thousand requests.
+ * Those that are sent one at a time are a transaction each, of which the later load has few.
  */
 const WARM_ALONE = 1_000;
 const WARM_SINGLES = 12_000;
@@ -50,7 +49,7 @@ export async function measureHttp({ recover, verify }: Baselines): Promise<Row[]
         koa: singles(koa),
         batch: async () => {
           const batches = orderBodies(BATCHES, 20);
-          // So that both gateways hold the same book.
+          // Both gateways then hold the same book.
           await unstored.load(batches);
           return (await durable.load(batches)) / (BATCHES * 20);
         },

@@ -1,7 +1,7 @@
 /**
- * Ratios of the order gateway to bare loops that do the least that such a thing can do, all in one run, medians of interleaved
- * rounds. `--json` prints them as JSON. Fails when a goal is missed, on any answer but an acceptance, on an acknowledged action
- * without its stored row, and when another library than the native one recovers signatures.
+ * `npm run bench:gateway`: compares the order gateway with bare loops that do the least work for the same result, all in one run; the figures are
+ * medians of interleaved rounds. `--json` prints them as JSON. Fails when a goal is missed, on any answer but an acceptance, on an acknowledged
+ * action without its stored row, and when another library than the native one recovers signatures.
  */
 import { signatureBackend } from '../../core/wire/recover.js';
 import { measureBook } from './book.js';

@@ -1,4 +1,4 @@
-/** One line of the report: a measured ratio and the goal that it is held against. */
+/** One line of the report: a measured ratio and its goal. */
 export interface Row {
   goal: string;
   what: string;
@@ -25,8 +25,8 @@ export function median(values: readonly number[]): number {
 type Cases<K extends string> = Readonly<Record<K, () => number | Promise<number>>>;
 
 /**
- * Runs the cases one after the other, again and again, so that all see the same neighbours; every other round backwards, so that none
- * always follows the same one. What each returned, by round; the first one of all is dropped.
+ * Runs all cases in turn, `rounds` times, so that other work of the machine affects them alike; every second round in reverse order, so that no
+ * case always follows the same one. Returns what each case returned, by round; the first round is dropped.
  */
 export async function inRounds<K extends string>(cases: Cases<K>, rounds: number): Promise<Record<K, number[]>> {
   const names = Object.keys(cases) as K[];

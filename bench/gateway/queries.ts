@@ -35,7 +35,7 @@ async function ask(agent: Agent, port: number, body: string, count: number): Pro
   return statuses;
 }
 
-/** G16: what a query beyond an address's budget costs the gateway, against one that is answered; so much of a flood the budget takes away. */
+/** G16: CPU time of a query that is refused since its address has used up its budget, against one that is answered. */
 export async function measureQueries(): Promise<Row[]> {
   const open = await startServer('durable');
   const budgeted = await startServer('budgeted');
@@ -46,7 +46,7 @@ export async function measureQueries(): Promise<Row[]> {
     /** CPU time of the server per query, all of which must end with this status. */
     const perQuery =
       (server: typeof open, body: string, status: number, count: number) => async (): Promise<number> => {
-        // A minute's budget may have begun anew.
+        // A new minute may have begun, with a new budget.
         if (status === 429) while (!(await ask(agent, server.port, LONG, count)).every((one) => one === status));
         const beforeUs = await server.cpuUs();
         const statuses = await ask(agent, server.port, body, count);

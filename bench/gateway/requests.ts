@@ -47,7 +47,7 @@ export const orderAction = (count: number, seed = 0) => ({
 
 let turn = 0;
 
-/** `count` signed bodies of `orders` orders each, spread over the makers evenly, whatever was asked for before. */
+/** `count` signed bodies of `orders` orders each, spread evenly over the makers, counting earlier calls. */
 export function orderBodies(count: number, orders: number): string[] {
   return Array.from({ length: count }, () => {
     turn += 1;

@@ -64,7 +64,7 @@ export async function startServer(mode: string, requires: readonly string[] = []
       const worker = async (connection: Connection): Promise<void> => {
         for (let body = queue.pop(); body !== undefined; body = queue.pop()) await post(connection, body);
       };
-      // To the end also when one fails: an answer that comes later would be taken for the next request's.
+      // Waits for all of them even if one fails: otherwise a late answer would be read as that of the next request.
       const ended = await Promise.allSettled(connections.slice(0, count).map(worker));
       for (const end of ended) if (end.status === 'rejected') throw end.reason as Error;
       return (await ask<{ cpuUs: number }>('cpu')).cpuUs - before;
@@ -81,7 +81,7 @@ export function checkBackend({ backend }: Pick<Server, 'backend'>): void {
   if (backend !== 'native') throw new Error(`signatures are recovered by ${backend}, not by the native library`);
 }
 
-/** Throws unless each acknowledged action has its stored row, and no row is beyond them. */
+/** Throws unless each acknowledged action has its stored row and there are no other rows. */
 export async function checkStored(server: Server): Promise<void> {
   const { rows } = await server.state();
   if (rows !== server.acknowledged()) throw new Error(`${server.acknowledged()} acknowledged, but ${rows} rows stored`);

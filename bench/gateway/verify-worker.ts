@@ -1,4 +1,4 @@
-/** Recovers the signers of bodies, as many per message as come. */
+/** A worker that recovers the signers of all bodies in a message. */
 import { parentPort } from 'node:worker_threads';
 import type { SignerStanding } from '../../server/orders/signers.js';
 import { readSignedRequest } from '../../core/wire/request.js';

@@ -10,9 +10,9 @@ import { orderBodies } from './requests.js';
 
 const COUNT = 400;
 
-/** The bare loops that whole requests are held against, run between them: CPU microseconds of one pass, per item. */
+/** Bare loops that whole requests are compared with, run between them: CPU microseconds per item. */
 export interface Baselines {
-  /** Of one bare native recovery, as measured in the rounds of this file. */
+  /** CPU time of one bare native recovery, as measured in the rounds of this file. */
   recoverUs: number;
   /** One bare native recovery. */
   recover: () => Promise<number>;

@@ -8,7 +8,7 @@ import { orderBodies } from './requests.js';
 
 /** Actions of one pass. */
 const COUNT = 1_000;
-/** Actions per message: what one turn of the event loop may have gathered. */
+/** Actions per message: as many as may arrive in one turn of the event loop. */
 const BATCHES = [1, 20, 100, 1_000] as const;
 /** Messages that the worker has at a time, so that it never waits for the next one. */
 const IN_FLIGHT = 2;
@@ -80,7 +80,7 @@ export async function measureWorkers(): Promise<Row[]> {
     const cpuUs = (name: string): number => median((cpu[name] ?? []).slice(1));
     return BATCHES.flatMap((size): Row[] => {
       const what = `verify worker, ${size} per message`;
-      // Handing over single actions is not what a worker is for; the rate depends on what else wants the other cores.
+      // No goal for single actions, for which a worker is not meant, and none for rates, which depend on what else uses the other cores.
       const bound = size === 1 ? null : { atMost: 0.15 };
       return [
         { goal: 'G6', what: `${what}: main CPU`, value: cpuUs(`${size}`) / cpuUs('inline'), unit: 'x', bound },

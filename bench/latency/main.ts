@@ -24,10 +24,10 @@ const { values } = parseArgs({
 });
 
 const FRAME_GOAL_MS = 150;
-/** Noise of one process on a machine that does other things, too. */
+/** Allows for the noise of a process on a machine that does other work, too. */
 const IDLE_GOAL = 1.1;
 
-/** Polling is measured first: it is what the others are held against. */
+/** Polling is measured first, since the others are compared with it. */
 const MODES: readonly Mode[] = [
   { name: 'polling', env: { WAKE: 'false' } },
   { name: 'due blocks', env: { HEADS_URL: 'none' } },

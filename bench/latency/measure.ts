@@ -1,4 +1,4 @@
-/** How long it takes from a block to what is told of it, on a stack of processes of its own; and what that stack costs while nothing happens. */
+/** Measures the time from a block to the frames about it, on a stack of separate processes, and the CPU time of that stack while nothing happens. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint_
 import { accountOf, startStack, tokenOf, until, type Stack } from '../../test/support/stack.js';
 import { place, untilQuoted } from '../../test/support/trading.js';
 
-/** A way of learning of blocks and commits, as settings of the processes. */
+/** A way in which processes learn of blocks and commits, as their settings. */
 export interface Mode {
   name: string;
   env: Record<string, string>;
@@ -40,7 +40,7 @@ const AMOUNT_IN = 10n ** 13n;
 const LONGEST_MS = 20_000;
 /** Pause between two looks for the generation of a block; what a look adds is part of what is measured. */
 const LOOK_MS = 4;
-/** Until what the start of a process costs is over. */
+/** Wait after the start of the processes, until their start-up work is done. */
 const CALM_MS = 5_000;
 
 interface Heads {
@@ -49,7 +49,7 @@ interface Heads {
   close(): void;
 }
 
-/** The chain tells of a block as soon as it is made; what it tells ours is told of others at the same moment. */
+/** Notes when the chain announces each block. It announces a block to all subscribers, the measured processes among them, at the same time. */
 async function watchHeads(rpcUrl: string): Promise<Heads> {
   const socket = new WebSocket(rpcUrl.replace(/^http/, 'ws'));
   const seenMs = new Map<number, number>();
@@ -148,7 +148,7 @@ export async function measureLatency({ databaseUrl, processes, mode, swaps, idle
       const block = head + 1;
       const commitMs = await committedMs(db, block);
       const receipt = await stack.provider.getTransactionReceipt(sent.hash);
-      // Sent too late for this block, or the curve was just being replaced.
+      // The swap came too late for this block, or failed since its curve was just replaced.
       if (receipt?.blockNumber !== block || receipt.status !== 1) continue;
       await until('the frame', () => Promise.resolve(told.seenMs.has(sent.hash)), LONGEST_MS);
       latencies.commitMs.push(commitMs - heads.seenMs.get(block)!);

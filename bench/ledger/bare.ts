@@ -14,7 +14,7 @@ interface Statement {
 /** The statements that insert rows, one list per transaction. */
 type Recording = Statement[][];
 
-/** Notes every insert that goes through `db` from now on; what was noted is in `take`, which starts anew. */
+/** Records every insert that goes through `db` from now on. `take` returns the recorded ones and starts a new recording. */
 export function recordInserts(db: Db): { take(): Recording } {
   let transactions: Recording = [];
   let open: Statement[] = [];

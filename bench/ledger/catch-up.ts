@@ -12,7 +12,7 @@ import type { Database } from './databases.js';
 
 const BLOCKS = 2_000;
 const REQUEST = keccakText('requestWithdraw(address,uint256)').slice(2, 10);
-/** As a server has it. */
+/** The server's default. */
 const SCAN_MAX_BLOCKS = 200;
 
 /** Blocks per second of a watcher that was away, over a chain in memory whose every tenth block has a request for a withdrawal. */

@@ -19,13 +19,13 @@ const PROOFS = 200;
 const accountOf = (index: number): Address => `0x${(index * 7_919 + 1).toString(16).padStart(40, '3')}`;
 
 interface Held {
-  /** The longest that the event loop was held, by the time that this thread was busy. Neighbours do not count. */
+  /** The longest time for which the event loop was blocked, in CPU time of this thread, so that other work of the machine does not count. */
   cpuMs: number;
   /** The same by the clock. */
   wallMs: number;
 }
 
-/** Does the work and looks at every turn of the event loop how long it was since the last one. */
+/** Does the work, and measures the time between two turns of the event loop meanwhile. */
 async function watched(work: () => Promise<void>): Promise<Held> {
   const held: Held = { cpuMs: 0, wallMs: 0 };
   let done = false;
@@ -46,7 +46,7 @@ async function watched(work: () => Promise<void>): Promise<Held> {
   return held;
 }
 
-/** Rows of the ledger as a generation leaves them, written past the ledger: nothing here depends on how they came about. */
+/** Writes the rows of a generation directly into the tables, without the ledger's code: what is measured depends only on the rows. */
 async function writeBalances(db: Db, generation: number, indexes: readonly number[]): Promise<void> {
   const rows = indexes.map((index) => ({
     account: accountOf(index),
@@ -121,8 +121,8 @@ async function expectPublished(
 }
 
 /**
- * Checkpoints over 100,000 balances: how long the first one, later ones, and reading them back hold the event loop at a time, in the
- * process that cuts them and in the one that shows them; and what a proof costs beside finding one in the published library's tree.
+ * Checkpoints over 100,000 balances: for how long the first one, later ones, and reading them back block the event loop, in the process that makes
+ * them and in the one that serves them; and the cost of a proof compared with finding one in the published library's tree.
  */
 export async function measureCheckpoints(database: Database): Promise<Row[]> {
   const { db, drop } = await database.create();
@@ -153,7 +153,7 @@ export async function measureCheckpoints(database: Database): Promise<Row[]> {
         what: `${database.name}, checkpoint of 100,000, ${name}: busy at a time`,
         value: median(times.map(({ cpuMs }) => cpuMs)),
         unit: 'ms',
-        // The first one, and reading it back, come once in the life of a database and of a process.
+        // No goal for the first one and for reading it back: they happen once per database and once per process.
         bound: name.startsWith('next') ? { atMost: 20 } : null,
       },
       {

@@ -1,4 +1,4 @@
-/** A market whose curves are hit again and again: what the chain reports, and what the poster had prepared, both made up. */
+/** A market with many fills: generated events of the chain, and generated publications of the poster. */
 import { createMarket, quoteUnitsFloor } from '../../core/market.js';
 import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, ChainFill, Hex, Market, MarketSnapshot } from '../../core/types.js';
@@ -15,9 +15,9 @@ const OPERATOR: Address = `0x${'9'.repeat(40)}`;
 const TAKER: Address = `0x${'8'.repeat(40)}`;
 const PRICE_TICKS = 250_000n;
 const FUNDS_UNITS = 10n ** 30n;
-/** The makers quote anew after so many generations, and the next fill meets another curve. */
+/** After so many generations the makers change their orders, and the next fill is on another curve. */
 const GENERATIONS_PER_CURVE = 25;
-/** Taken by every fill: no maker's share is a whole number of lots, so that remainders have to be shared out. */
+/** Base units of every fill: such that no maker's share is a whole number, so that remainders must be distributed. */
 const FILL_UNITS = 10n ** 18n + 12_345n;
 const RESIDUAL_UNITS = 1_234n;
 const FEE_UNITS = 77n;
@@ -41,7 +41,7 @@ interface Feed {
   close(): Promise<void>;
 }
 
-/** The book of a curve: orders of unequal size at one price, deep enough for every fill that meets it, so that each takes of all. */
+/** The book of a curve: orders of unequal size at one price, deep enough for all fills of that curve, so that each fill takes from all orders. */
 export function snapshotOf(legs: number, seq: number, takenUnits: bigint, fillSeq: number): MarketSnapshot {
   const bids = Array.from({ length: legs }, (_, index) => ({
     oid: seq * legs + index + 1,

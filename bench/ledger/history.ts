@@ -10,7 +10,7 @@ const LEGS = 5;
 const FILLS_PER_GENERATION = 4;
 /** Fills whose time is compared, at the beginning and at the end of a history. */
 const WINDOW_FILLS = 1_000;
-/** Points through which the slope of memory is laid. */
+/** Number of samples for the slope of memory. */
 const SAMPLES = 20;
 
 setFlagsFromString('--expose-gc');
@@ -18,7 +18,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 
 async function heapBytes(): Promise<number> {
   collectGarbage();
-  // What native objects hold is let go in a turn of its own.
+  // Memory of native objects is released in another turn of the event loop.
   await nextTurn();
   collectGarbage();
   return process.memoryUsage().heapUsed;
@@ -33,8 +33,8 @@ function slope(points: readonly { x: number; y: number }[]): number {
 }
 
 /**
- * What a fill costs after a long history against what it costs without one, and how much memory each keeps for ever. The last windows of
- * the history and the first ones of fresh databases take turns, so that both see the same neighbours; each is the median of five.
+ * The cost of a fill after a long history against its cost without one, and how much memory each fill keeps permanently. The last windows of the
+ * history and the first ones of fresh databases alternate, so that other work of the machine affects both; each figure is the median of five.
  */
 export async function measureHistory(database: Database, fills: number): Promise<Row[]> {
   const generations = WINDOW_FILLS / FILLS_PER_GENERATION;
@@ -71,7 +71,7 @@ export async function measureHistory(database: Database, fills: number): Promise
         unit: 'x',
         bound: { atMost: 1.3 },
       },
-      // What came in the first fifth fills caches that are bounded.
+      // The first fifth is left out: meanwhile caches of bounded size fill up.
       {
         goal: '',
         what: `${name}: heap per fill`,

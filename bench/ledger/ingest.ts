@@ -25,7 +25,7 @@ interface Answers {
   receipts: Map<string, object[]>;
 }
 
-/** A node that has its answers ready, so that only the reading of them is measured. Its blocks hash as they must. */
+/** Prepared answers of a node, so that only reading them is measured. Their blocks have valid hashes and roots. */
 function answers(): Answers {
   const abi = new Interface(Entrypoint__factory.abi);
   const topic = zeroPadValue(`0x${'a'.repeat(40)}`, 32);

@@ -1,5 +1,5 @@
 /**
- * What the ledger costs beside bare loops that do the least of the same work, all in one run, medians of interleaved rounds. `--json`
+ * `npm run bench:ledger`: the ledger compared with bare loops that do the least of the same work, all in one run, medians of interleaved rounds. `--json`
  * prints it as JSON; `--fills N` sets how many fills of history the growth of costs and memory is measured over; `--only <part>`, once or
  * more, runs some parts only. Databases: SQLite, and PostgreSQL when DATABASE_URL names a server; `--database sqlite|postgres` is one of
  * them. How long each part took goes to stderr. The exit code is 1 when a goal is missed.

@@ -31,7 +31,7 @@ function fillOf(fillSeq: number): ChainFill {
   };
 }
 
-/** The ledger's: attribution with residual, the parts of orders, and every check of a fill before it is committed. */
+/** The ledger's code: attribution with residual, the parts of orders, and every check of a fill before it is committed. */
 function replay(): bigint {
   let state = openSide(market, snapshotOf(LEGS, 1, 0n, 0), 'bid');
   let sum = 0n;

@@ -6,7 +6,7 @@ import { createFeed } from './feed.js';
 
 const LEGS = 5;
 const FILLS = 3_000;
-/** Pages that are not full count less after some fills. */
+/** Fills before the measurement, after which pages that are not full make little difference. */
 const FIRST_FILLS = 400;
 const MOST_BYTES = 4_000;
 

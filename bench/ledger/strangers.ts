@@ -14,7 +14,7 @@ import { createFeed, makerOf, market } from './feed.js';
 const MAKERS = 5;
 const strangerOf = (index: number): Address => `0xc${index.toString(16).padStart(39, '0')}`;
 
-/** A ledger whose makers quote, beside the rows of so many others who deposited and do nothing. */
+/** A ledger whose makers quote, with the rows of `strangers` more accounts that deposited and do nothing. */
 async function ledgerWith(database: Database, strangers: number) {
   const { db, drop } = await database.create();
   const feed = await createFeed(db, MAKERS);
@@ -83,8 +83,8 @@ async function quote(db: Db): Promise<void> {
 }
 
 /**
- * What the poster reads at each cut, and the gateway after each generation, in a ledger with the rows of `strangers` who do not quote,
- * beside one without: creating rows costs their owners gas once and may not cost the operator time in every block.
+ * The cost of what the poster reads at each cut, and the gateway after each generation, with the rows of `strangers` accounts that do not quote and
+ * without them. A deposit costs such an account gas once; it must not cost the operator time in every block.
  */
 export async function measureStrangers(database: Database, strangers = 100_000): Promise<Row[]> {
   const [crowded, empty] = [await ledgerWith(database, strangers), await ledgerWith(database, 0)];

@@ -154,14 +154,14 @@ function backendsCpuUs(db: Db): () => number {
       try {
         ranUs.set(pid, Number.parseInt(readFileSync(`/proc/${pid}/schedstat`, 'utf8'), 10) / 1_000);
       } catch {
-        // It has ended, or runs elsewhere: what it was known to have run stays.
+        // The process has ended, or runs on another machine: its last known time stays.
       }
     }
     return [...ranUs.values()].reduce((sum, us) => sum + us, 0);
   };
 }
 
-/** Fills the database and ends: the server that is measured has only read it, as after any start. */
+/** Fills the database and ends, so that the server that is measured starts on a filled database. */
 async function load(): Promise<never> {
   const db = await openDb(url);
   await migrate(db);
@@ -174,7 +174,7 @@ async function load(): Promise<never> {
 if (mode === 'load') await load();
 const app = mode === 'bare' ? bareApp() : await curvebookApp();
 const { port, close, server } = await listen(app, 0, '127.0.0.1');
-// Connections wait while databases are loaded and other cases are measured.
+// Connections are idle while databases are loaded and other cases are measured, and must not be closed.
 server.keepAliveTimeout = 600_000;
 server.headersTimeout = 0;
 server.requestTimeout = 0;

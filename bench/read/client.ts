@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 const CONNECTIONS = 32;
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
-/** As Koa writes it. Looked up in the bytes: turning each head into text would take longer than some answers. */
+/** The header as Koa writes it. It is searched in the bytes, since decoding each head to text would take longer than some answers. */
 const LENGTH = Buffer.from('\r\nContent-Length: ');
 const ZERO = 0x30;
 

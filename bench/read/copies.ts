@@ -1,10 +1,10 @@
 /**
- * A long history out of a short one: rows that hours of fills left in the database, once more for each hour that follows, by statements of the
- * database alone. Fills of `world.ts` repeat themselves after a thousand of a market, so that only numbers and times of the copies differ.
+ * Makes a long history out of a short one: copies the rows of some hours of fills for the hours that follow, by SQL statements alone. The fills of
+ * `world.ts` repeat after a thousand per market, so copies differ from generated fills in numbers and times only.
  */
 import type { Db } from '../../ledger/types.js';
 
-/** What one copy lies after the one before it. */
+/** How far each copy is after the one before it. */
 interface Step {
   generations: number;
   /** Of each market. */
@@ -56,7 +56,7 @@ function copiedTables({ generations, fills, ms }: Step): Copied[] {
   ];
 }
 
-/** Copies what generations and times from these on left, so many times. Indexes are made anew afterwards, which is faster than keeping them. */
+/** Copies the rows from these generations and times on, so many times. Indexes are dropped before and created after, which is faster. */
 export async function copyHistory(
   db: Db,
   from: { generation: number; timeMs: number },

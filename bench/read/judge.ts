@@ -19,19 +19,19 @@ export interface Judged {
   bareRequestsPerSec: number;
   /** Of the bare route's requests per second, in the same rounds. */
   ratio: number;
-  /** The bare route's CPU time per request, of this endpoint's. Whoever asks can't be what limits it. */
+  /** The bare route's CPU time per request, divided by this endpoint's. The client's speed has no influence on it. */
   cpuRatio: number;
-  /** Time of a request, of that with few fills. */
+  /** Time of a request, divided by that with few fills. */
   historyTime: number;
-  /** The same of CPU time. */
+  /** The same for CPU time. */
   historyCpu: number;
   holds: boolean;
 }
 
 /**
- * Medians over all rounds; ratios are taken within each round, so that what slows a round as a whole cancels out. A goal has to be reached
- * in requests per second and in CPU time: the one is what is promised, the other doesn't depend on the rest of the machine. What a
- * long history costs is held against its goal in CPU time.
+ * Medians over all rounds; ratios are computed within each round, so that what slows a whole round cancels out. A goal must be reached in requests
+ * per second, which is what is promised, and in CPU time, which does not depend on other work of the machine. The cost of a long history is
+ * compared with its goal in CPU time.
  */
 export function judge(rounds: readonly Round[], goals: { bare: number | null; historyCost: number }): Judged {
   const of = (value: (round: Round) => number): number[] => rounds.map(value);

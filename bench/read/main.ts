@@ -36,19 +36,19 @@ const FILLS: Record<Database, number> = { sqlite: atLeast(1_000_000), pg: atLeas
 const fillsOf = (database: Database): number => Number.parseInt(values.fills ?? '', 10) || FILLS[database];
 /** The same with a short history of a day, to see what the long one costs; every page that is asked for is as long all the same. */
 const FEW_FILLS = 10_000;
-/** Many short ones, so that the median leaves out what a neighbour on the machine disturbs. */
+/** Many short rounds, so that the median leaves out those that other work of the machine disturbs. */
 const ROUNDS = 41;
 const SLICE_MS = 120;
 const WARM_UP_MS = 1_000;
 const BARE_GOAL = 0.6;
-/** CPU time of an answer, of that with a short history. */
+/** Goal: CPU time of an answer with the long history, divided by that with the short one. */
 const HISTORY_COST = 1.3;
 
 interface Case extends Request {
   name: string;
   /** Share of the bare route's rate that it must reach. */
   goal?: number;
-  /** What is posted to the short history for as many rows. */
+  /** Body for the short history, if another one is needed there for an answer of the same length. */
   fewBody?: string;
 }
 

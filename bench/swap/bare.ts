@@ -26,7 +26,7 @@ router.post('/row', async (ctx) => {
 });
 const app = new Koa().use(router.routes()).callback();
 const server = createServer((request, response) => void app(request, response));
-// Connections wait while other cases are measured.
+// Connections are idle while other cases are measured and must not be closed.
 server.keepAliveTimeout = 600_000;
 server.listen(0, '127.0.0.1', () => process.stdout.write(`port ${(server.address() as AddressInfo).port}\n`));
 process.once('SIGTERM', () => process.exit(0));

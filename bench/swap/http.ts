@@ -13,7 +13,7 @@ import { latencyMs, load, stopLoad, type Loaded, type Target } from './load.js';
 const QUOTES = 320;
 const SUBMISSIONS = 60;
 const PLENTY = '1000000';
-/** Everything but the executor: it would trade with what is submitted, and what it does is measured in gas. */
+/** All roles but the executor, which would fill the submitted orders; its work is measured as gas. */
 const ROLES = 'watcher,gateway,poster,settler';
 const UNIT = 10n ** 18n;
 const PROBE = (UNIT * 3n) / 2n;

@@ -4,7 +4,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import { median } from '../gateway/measure.js';
 
 const CONNECTIONS = 32;
-/** What the kernel counts CPU time in: USER_HZ of Linux. */
+/** The unit in which the kernel counts CPU time: USER_HZ of Linux. */
 const TICK_US = 10_000;
 
 export interface Target {

@@ -1,6 +1,6 @@
 /**
  * `npm run bench:swap`: quotes per second and the latency of submissions beside a bare Koa route with one commit; gas per order by route beside
- * Uniswap's own router, in one run; and the gas that the default fee model should reckon with. `--json` prints all of it as JSON. Fails on
+ * Uniswap's own router, in one run; and the gas that the default fee model should assume. `--json` prints all of it as JSON. Fails on
  * any answer but 200, when a goal is missed, and when the default gas of the fee model is not what was measured.
  */
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';

@@ -1,12 +1,12 @@
 /**
- * What must not change by accident, as small texts to be committed: where each contract keeps what, and what it can be asked. A change of
- * either shows in review; `npm run snapshots` writes them anew.
+ * The storage layout and the interface of each contract as small texts, which are committed so that an accidental change shows in review.
+ * `npm run snapshots` writes them.
  */
 import { EventFragment, FunctionFragment, type Fragment } from 'ethers';
 import type { Build } from '../build.js';
 import { layoutLines } from '../upgrade/upgrade.js';
 
-/** Everything that is deployed. */
+/** All contracts that are deployed. */
 export const SNAPSHOT_CONTRACTS = [
   'Custodian',
   'CurveBook',
@@ -19,7 +19,7 @@ export const SNAPSHOT_CONTRACTS = [
 /** Within the project. */
 export const SNAPSHOT_FOLDER = 'snapshots/contracts';
 
-/** Their members are listed under the namespace itself. */
+/** Structs of ERC-7201 namespaces: left out, since their members are listed under the namespace. */
 const NAMESPACE_STRUCT = /^struct \S+Storage slot /;
 
 /** One text per contract: storage, functions, events and errors, each line with its slot, selector or topic. */

@@ -1,6 +1,6 @@
 /**
- * Whether tokens that are to be listed move the amount that they are told to. On the way of the curve a signed minimum is held against what the
- * vault sends, so that a token which keeps a part of transfers, or takes more than the amount, must not be listed.
+ * Checks that tokens which are to be listed move exactly the amount of a transfer. For a fill by the curve, a signed minimum is compared with what
+ * the vault sends, not with what arrives. So a token that keeps a part of transfers, or takes more than the amount, must not be listed.
  */
 import { zeroPadBytes } from 'ethers';
 import { isUneven, parseTransferProbe, transferProbe, type MeasuredTransfer } from '../../core/transfer-probe.js';
@@ -13,26 +13,26 @@ interface CheckedToken {
   symbol: string;
   address: string;
   decimals: number;
-  /** An account that has some, where no recent transfer shows one. */
+  /** An account that holds the token; needed if no recent transfer shows one. */
   holder?: string | undefined;
 }
 
 /** Topic of Transfer(address,address,uint256). */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const TOTAL_SUPPLY = '0x18160ddd';
-/** Who receives last: nobody that a token could know. */
+/** The last recipient: an account that no token can have an exception for. */
 const STRANGER: Address = '0x7c4a9de2f0b3c8165d2e9a47b06f138c5ed2a901';
 /** A fee of a hundredth of a percent shows from this amount on. */
 const LEAST_UNITS = 10_000n;
-/** Holders whose transfers are measured: a token may charge some and not others. */
+/** How many holders' transfers are measured: a token may charge some accounts and not others. */
 const ENOUGH_HOLDERS = 3;
 const MAX_HOLDERS = 24;
-/** How many blocks back holders are looked for, one after the other. */
+/** How many blocks back holders are searched for; each number is tried if the one before it found too few. */
 const WINDOWS = [64, 1_024, 8_192];
 
 /**
  * Measures transfers into the vault and out of it. Throws `UNEVEN_TOKEN` for a token that moves another amount than it is told to, and
- * `UNMEASURED_TOKEN` for one of which nothing could be measured though somebody has it. Of one that nobody has yet it says so.
+ * `UNMEASURED_TOKEN` for one that has holders but of which no transfer could be measured. For a token that nobody holds yet it only logs that.
  */
 export async function assertEvenTransfers(
   provider: RpcProvider,
@@ -82,7 +82,7 @@ async function measure(provider: RpcProvider, custodian: Address, token: Checked
   return measured;
 }
 
-/** The one that the configuration names, the vault, and whoever sent or got some lately. */
+/** Holders of a token: the one that the configuration names, the vault, and senders and recipients of recent transfers. */
 async function* holdersOf(provider: RpcProvider, custodian: Address, token: CheckedToken): AsyncGenerator<Address> {
   const seen = new Set<Address>([`0x${'0'.repeat(40)}`, token.address.toLowerCase() as Address]);
   const fresh = (account: string): Address[] => {
@@ -97,7 +97,7 @@ async function* holdersOf(provider: RpcProvider, custodian: Address, token: Chec
   for (const blocks of WINDOWS.map(BigInt)) {
     const fromBlock = `0x${(head > blocks ? head - blocks : 0n).toString(16)}`;
     const filter = { address: token.address, topics: [TRANSFER], fromBlock, toBlock: 'latest' };
-    // An endpoint may refuse what is too much for it.
+    // An endpoint may refuse a range that is too long for it.
     const logs = (await provider.send('eth_getLogs', [filter]).catch(() => [])) as { topics: Hex[] }[];
     for (const { topics } of logs.reverse()) {
       for (const topic of topics.slice(1, 3)) yield* fresh(`0x${zeroPadBytes(topic, 32).slice(-40)}`);

@@ -11,14 +11,14 @@ interface OnlineOptions {
   rpcUrl: string;
   chainId: number;
   explorer: Explorer;
-  /** Of an explorer that Hardhat does not know by the chain's id. */
+  /** URL of the explorer's API, if Hardhat does not know it by the chain's id. */
   apiUrl?: string;
-  /** Empty where none is needed. */
+  /** Empty if the explorer needs none. */
   apiKey: string;
   log: (line: string) => void;
 }
 
-/** Submits what the explorer does not have yet, one after the other. Throws `UNVERIFIED` with every refusal. */
+/** Submits the sources that the explorer does not have yet, one after the other. Throws `UNVERIFIED` with all refusals. */
 export async function submitSources(
   build: Build,
   targets: readonly VerificationTarget[],

@@ -32,7 +32,7 @@ export interface VerificationTarget {
   codeHash: string;
 }
 
-/** What was deployed: the proxies, the settler, the periphery, and what the proxies run. `only` names some of it. */
+/** All that was deployed: proxies, settler, periphery and implementations; or those named in `only`. */
 function verificationTargets(
   { build, chainId }: Pick<Context, 'build' | 'chainId'>,
   record: DeploymentRecord,
@@ -63,8 +63,8 @@ function verificationTargets(
 }
 
 /**
- * Writes the bundle beside the deployment's record, and checks it. Throws `UNVERIFIED`, with all that differs, when a contract on the chain is
- * not what the bundle compiles to; the bundle is there all the same.
+ * Writes the bundle beside the deployment's record, and checks it. Throws `UNVERIFIED`, with all differences, when a contract on the chain is
+ * not what the bundle compiles to; the bundle is written in that case, too.
  */
 export async function verifyCommand(context: Context, only?: readonly string[]): Promise<VerificationTarget[]> {
   const { build, files, log } = context;

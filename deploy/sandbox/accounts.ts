@@ -16,7 +16,7 @@ const SANDBOX_ROLES = [
 ] as const;
 export type SandboxRole = (typeof SANDBOX_ROLES)[number];
 
-/** Mints the sandbox's tokens; no role of the product. */
+/** The account that mints the sandbox's tokens. It has no role on the platform. */
 const ISSUER_INDEX = 19;
 
 /** The accounts of all roles, in the order above. */
@@ -29,7 +29,7 @@ export function sandboxIssuerKey(): string {
   return keyAt(ISSUER_INDEX).privateKey;
 }
 
-/** Slow to derive, so only once. */
+/** Kept, since deriving it is slow. */
 let parent: HDNodeWallet | undefined;
 const keys = new Map<number, { address: string; privateKey: string }>();
 
@@ -43,8 +43,7 @@ function keyAt(index: number): { address: string; privateKey: string } {
   return { ...key };
 }
 
-/** What the sandbox's chain and its users agree on. */
-
+/** The sandbox's chain has the id of the public chain that the platform is made for. */
 export const SANDBOX_CHAIN_ID = 8453;
 /** Well known, worthless anywhere else: the accounts of every Hardhat network. */
 export const SANDBOX_MNEMONIC = 'test test test test test test test test test test test junk';

@@ -16,7 +16,7 @@ import { SandboxGasPriceOracle__factory } from '../../typechain-types/factories/
 
 export const PERMIT2_ADDRESS = '0x000000000022D473030F116dDEE9F6B43aC78BA3';
 export const GAS_PRICE_ORACLE_ADDRESS = '0x420000000000000000000000000000000000000F';
-/** Of an L1 at one gwei: scalars of 2269 for its base fee, 16 bytes of gas each, and 1055762 for blobs at one wei. */
+/** The data fee for an L1 base fee of one gwei and a blob base fee of one wei: 2269 and 1055762 are the rollup's scalars for them, 16 the gas per byte. */
 const SCALED_FEE = 2_269n * 16n * 10n ** 9n + 1_055_762n;
 export const WETH_ADDRESS = '0x4200000000000000000000000000000000000006';
 
@@ -39,7 +39,7 @@ export async function placePermit2(provider: JsonRpcProvider, payer: Signer): Pr
   if ((await provider.getCode(PERMIT2_ADDRESS)) === '0x') throw new Error('Permit2 did not end up at its address');
 }
 
-/** Puts a stand-in for the gas price oracle of a rollup where such chains have it. */
+/** Places `SandboxGasPriceOracle` at the address at which rollups have their gas price oracle. */
 export async function placeGasPriceOracle(provider: JsonRpcProvider, deployer: Signer): Promise<void> {
   const standIn = await new SandboxGasPriceOracle__factory(deployer).deploy();
   await standIn.waitForDeployment();

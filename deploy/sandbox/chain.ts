@@ -43,7 +43,7 @@ export async function startChain({ host, port, blockTimeMs }: ChainOptions): Pro
   return { rpcUrl, close: () => server.close() };
 }
 
-/** The chain's clock lags behind by what its start took, for good unless it is set. */
+/** Sets the chain's clock to the wall clock; otherwise it would stay behind by the time that the start took. */
 async function setClock(rpcUrl: string): Promise<void> {
   const connection = connect(rpcUrl);
   try {

@@ -24,14 +24,14 @@ const ROUTER_02 = '@uniswap/swap-router-contracts/artifacts/contracts/SwapRouter
 /** 0.05 %, and the tick spacing that goes with it. */
 const FEE_PPM = 500;
 const TICK_SPACING = 10;
-/** Ticks to either side of the price in which liquidity stands: about 10 %, and 1 % for a narrower position. */
+/** Ticks to either side of the price that a position covers: about 10 % for the wide one, 1 % for the narrow one. */
 const WIDTHS = [960, 100] as const;
 /** Dollars on each side of the wide position, and of the narrow one. */
 const DEPTHS = [400_000n, 100_000n] as const;
-/** Dollars per token; where the example makers' prices begin. */
+/** Dollars per token: the first prices of the example makers. */
 const DOLLARS: Record<SandboxSymbol, bigint> = { WETH: 2_500n, USDC: 1n, DAI: 1n, cbBTC: 65_000n };
 
-/** Fixed: what a pool's price history costs depends on the second in which a block is mined, so an estimate may be too low. */
+/** A fixed limit instead of an estimate: the gas for a pool's price history depends on the second in which the block is mined. */
 export const GAS = { gasLimit: 8_000_000n };
 
 const require = createRequire(import.meta.url);
@@ -43,7 +43,7 @@ interface PoolContracts {
   uniswapV3Quoter: string;
 }
 
-/** The router that the real chain has, or the one that came before it. */
+/** Which router to deploy: SwapRouter02, which the real chain has, or its predecessor. */
 export type SandboxRouter = 'SwapRouter02' | 'SwapRouter';
 
 /** Deploys factory, router, quoter and positions, and a pool for each market. The issuer of the tokens provides the liquidity. */
@@ -99,7 +99,7 @@ export function sorted(tokens: readonly SandboxToken[], pair: string): [SandboxT
   return BigInt(one.address) < BigInt(other.address) ? [one, other] : [other, one];
 }
 
-/** So much of a token as the example makers' first prices make worth the dollars. */
+/** Units of a token that are worth so many dollars at the example makers' first prices. */
 export const unitsWorth = (token: SandboxToken, dollars: bigint): bigint =>
   (parseUnits('1', token.decimals) * dollars) / DOLLARS[token.symbol];
 

@@ -11,7 +11,7 @@ import { sandboxTokenList } from './token-list.js';
 import { createTokens, type SandboxSymbol, type SandboxToken } from './tokens.js';
 import { connect, mined } from '../transactions.js';
 
-/** In the order of listing. They share tokens on purpose: what a maker has is promised on several markets at once. */
+/** In the order of listing. They share tokens on purpose, so that one balance of a maker backs orders on several markets. */
 export const SANDBOX_MARKETS: readonly DeployMarket[] = [
   { pair: 'WETH-USDC', tickSize: '0.01', lotSize: '0.0001', maxTtlSec: 60 },
   { pair: 'WETH-DAI', tickSize: '0.01', lotSize: '0.0001', maxTtlSec: 60 },

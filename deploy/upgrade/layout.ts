@@ -1,4 +1,4 @@
-/** Storage layouts in a form that only changes when the layout does. */
+/** Storage layouts in a form that stays equal unless the layout itself changes. */
 import type { StorageItem, StorageLayout, TypeItem } from '@openzeppelin/upgrades-core';
 import { DeployError } from '../errors.js';
 

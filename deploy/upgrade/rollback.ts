@@ -1,4 +1,4 @@
-/** The `rollback` command: a proxy goes back to the implementation that it ran before, without the sources of that time. */
+/** The `rollback` command: returns a proxy to the implementation that it ran before, without needing the sources of that implementation. */
 import { keccak256 } from 'ethers';
 import { assertOwner, sendActions, type Action } from '../actions.js';
 import { currentRecord, type Context, type Mode } from '../context.js';

@@ -23,7 +23,7 @@ import { reasonOf } from '../reasons.js';
 import { addProposal, type DeploymentRecord, type ImplementationRecord } from '../record.js';
 import { mined } from '../transactions.js';
 
-/** The custodian's implementation refuses to pay to the other two, and so comes after them. */
+/** The custodian's implementation comes last: it has the addresses of the other two, to which it refuses to pay. */
 const UPGRADE_ORDER: readonly ProxyName[] = ['curveBook', 'entrypoint', 'custodian'];
 
 export interface UpgradeOptions {
@@ -32,7 +32,7 @@ export interface UpgradeOptions {
   only?: readonly ProxyName[];
   /** Sources of the new implementations where they have other names than the ones deployed first. */
   sources?: Partial<Record<ProxyName, string>>;
-  /** Call data that the proxy runs right after it changed over, for instance a reinitializer. */
+  /** Call data that the proxy runs on its new implementation within the upgrade, for instance a reinitializer. */
   calls?: Partial<Record<ProxyName, string>>;
 }
 
@@ -44,7 +44,7 @@ interface PlannedUpgrade {
   /** ABI-encoded. */
   constructorArgs: string;
   initCode: string;
-  /** Where it is, or will be as long as the signer sends nothing else before. */
+  /** Its address; if it is not deployed yet, the one it will have if the signer sends nothing else before. */
   address: string;
   /** Null when it still has to be deployed. */
   deployed: ImplementationRecord | null;
@@ -115,7 +115,7 @@ interface Successor {
   nonce: number;
 }
 
-/** Null when the proxy runs just that already. Throws `UNSAFE_UPGRADE` or `LAYOUT_UNKNOWN`. */
+/** The plan for one proxy; null if it runs this implementation already. Throws `UNSAFE_UPGRADE` or `LAYOUT_UNKNOWN`. */
 async function planUpgrade(
   context: Context,
   record: DeploymentRecord,
@@ -130,7 +130,7 @@ async function planUpgrade(
   if (keccak256(await codeIf(before.address)) === before.codeHash) return null;
 
   build.assertUpgradeSafe(contract);
-  // What was deployed for an earlier proposal, or is an earlier version, serves as it is.
+  // An equal implementation that was deployed for an earlier proposal, or that ran before, is used again.
   let deployed: ImplementationRecord | null = null;
   for (const one of [...(record.previous[name] ?? []), ...(record.proposed[name] ?? [])]) {
     if (keccak256(await codeIf(one.address)) === one.codeHash) deployed = one;
@@ -214,7 +214,7 @@ export function layoutLines({ storage, types, namespaces = {} }: StorageLayout):
   return [...storage.map((item) => line('storage', item)), ...spaces, ...members];
 }
 
-/** The owner's call that changes a proxy over. */
+/** The owner's call that upgrades a proxy. */
 export async function upgradeAction(
   { provider }: Context,
   record: DeploymentRecord,
@@ -244,7 +244,7 @@ async function deployImplementation(context: Context, plan: PlannedUpgrade): Pro
   return deployed;
 }
 
-/** The owner's call, tried without being sent. Throws `CALL_REVERTS`. */
+/** Simulates the owner's call. Throws `CALL_REVERTS` if it would fail. */
 export async function rehearse({ provider }: Context, action: Action): Promise<void> {
   const { owner } = await ownershipOf(provider, action.to);
   try {

@@ -1,4 +1,4 @@
-/** OpenZeppelin's checks. The package is CommonJS, and how a default import of it comes out depends on who loads it. */
+/** OpenZeppelin's checks, loaded by `require`: the package is CommonJS, and the result of a default import depends on the loader. */
 import { createRequire } from 'node:module';
 import type * as Core from '@openzeppelin/upgrades-core';
 

@@ -1,4 +1,4 @@
-/** Every code that something is refused by, from the tables of the guides and from what the SDK says to do. */
+/** Every error code, from the tables of the guides and from the SDK's advice. */
 import { markdown, plain } from './markdown.mjs';
 
 /**
@@ -6,7 +6,7 @@ import { markdown, plain } from './markdown.mjs';
  * @typedef {{ code: string, places: Place[], remedy: string | null }} ErrorCode
  */
 
-/** Headings of the columns that hold codes. */
+/** Headings of the columns that contain codes. */
 const HOLDS_CODES = new Set(['code', 'error', 'reason.code', 'blockedby', 'reason']);
 const CODE = /^([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:\(.*\))?$/;
 

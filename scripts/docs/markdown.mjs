@@ -66,12 +66,12 @@ export function markdown(linkOf) {
         const kind = /^\w+$/.test(lang ?? '') ? ` class="language-${lang}"` : '';
         return `<pre tabindex="0"><code${kind}>${escape(text)}\n</code></pre>\n`;
       },
-      // Comments steer tests; nothing else is written as HTML.
+      // Comments are instructions to tests and are left out; other HTML is escaped.
       html: ({ text }) => (/^\s*<!--[\s\S]*-->\s*$/.test(text) ? '' : escape(text)),
       table({ header, rows }) {
         const row = (cells, tag) =>
           `<tr>${cells.map(({ tokens }) => `<${tag}${tag === 'th' ? ' scope="col"' : ''}>${this.parser.parseInline(tokens)}</${tag}>`).join('')}</tr>`;
-        // A column without a heading is one that needs none.
+        // The header cell of a column without a heading is a plain cell.
         const head = row(header, 'th').replaceAll('<th scope="col"></th>', '<td></td>');
         return region(
           `Table of ${heading}`,

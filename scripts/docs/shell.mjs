@@ -1,4 +1,4 @@
-/** The frame around each page of the docs. Nothing in it is script or style: both come as files, as the policy of the pages wants it. */
+/** The frame around each page of the docs. It has no inline script or style, which the pages' Content-Security-Policy forbids: both are files. */
 import { escape } from './markdown.mjs';
 
 /** Groups of the list beside each page: path and name. */

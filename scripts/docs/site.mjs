@@ -1,4 +1,4 @@
-/** The docs site: every guide, error code and document of the API as a page, and what the search knows of them. */
+/** The docs site: every guide, error code and document of the API as a page, and the index for the search. */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { projectRoot } from '../console.mjs';
@@ -9,17 +9,17 @@ import { streamPage } from './stream.mjs';
 
 /** A longer source file is not shown. */
 const SOURCE_MAX_BYTES = 200_000;
-/** What guides link to besides guides, as it stands: their links lead somewhere wherever the docs are read. */
+/** Folders whose files guides link to. These files become pages, too, so that such links work on the site. */
 const SOURCES = /^(?:contracts|examples|snapshots|deploy|test)\//;
 
 /**
  * @typedef {{ title: string, body: string, own?: 'api' | 'exchange' }} Page
- * @typedef {{ id: string, title: string, where: string, text: string }} Found what the search knows of one place; `id` is where it is
+ * @typedef {{ id: string, title: string, where: string, text: string }} Found one entry of the search index; `id` is the place on the site
  * @typedef {{ pages: Map<string, Page>, search: Found[], inputs: string[], problems: string[] }} Site
  */
 
 /**
- * Everything but its frame. `problems` are links that lead nowhere; `inputs` the files that it was made of.
+ * The site without the frame of its pages. `problems` are links that lead nowhere; `inputs` are the files that it was made of.
  * @param {{ remedies: Readonly<Record<string, string>> }} facts
  * @returns {Site}
  */
@@ -103,7 +103,7 @@ function addErrors(site, codes) {
     const text = `${places.map((place) => place.text).join(' ')} ${remedy ?? ''}`;
     site.search.push({ id: `/docs/errors/${code}`, title: code, where: 'Error codes', text });
   }
-  // By where they come from, in the order of the guides; a code of several places stands at each.
+  // Grouped by guide and section, in the order of the guides; a code that several places have is listed in each.
   const groups = new Map();
   for (const { code, places } of codes)
     for (const { guide, section, id, text } of places) {
@@ -129,7 +129,7 @@ function addStream(site, document) {
     site.search.push({ id: `/docs/stream#${id}`, title, where: 'WebSocket', text });
 }
 
-/** Pages whose script shows them; what there is to find in them is known here. */
+/** Adds the endpoints to the search index; the pages' own scripts draw them. */
 function addEndpoints(site, { paths }) {
   for (const [path, methods] of Object.entries(paths))
     for (const [method, { tags, operationId, summary, description = '' }] of Object.entries(methods))
@@ -155,10 +155,10 @@ its accounts signs here; anywhere else, sign by <a href="/docs/sdk">the SDK</a> 
   });
 }
 
-/** Of a linked folder, what is source: never a file of settings or keys that lies beside it. */
+/** The files of a linked folder that are shown: sources only, never settings or keys beside them. */
 const SHOWN = /^[^.].*\.(sol|txt|ts|md)$/;
 
-/** Files that guides link to, and of folders their files. */
+/** Adds pages for the files that guides link to, and for the files of linked folders. */
 function addSources(site, sources, text) {
   for (const source of sources) {
     const path = join(projectRoot, source);

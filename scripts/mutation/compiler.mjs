@@ -1,4 +1,4 @@
-/** Compiles single contracts with one source exchanged. */
+/** Compiles single contracts with the text of one source replaced. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { projectRoot } from '../console.mjs';
 
 const solc = createRequire(import.meta.url)('solc');
 
-/** The fast way first; what has too many variables for it goes the way of production. */
+/** Compiler settings to try: the fast ones first; a contract with too many variables for those is compiled with the settings of production. */
 const WAYS = [{ viaIR: false, optimizer: { enabled: true, runs: 200 } }, {}];
 
 /**
@@ -16,7 +16,7 @@ const WAYS = [{ viaIR: false, optimizer: { enabled: true, runs: 200 } }, {}];
  *   `compile` returns nothing for a source that is not valid, and `equal` when the code is that of the original
  */
 export function createCompiler() {
-  /** How a contract compiles, and to what, as it is. */
+  /** For each unchanged contract: the settings that compile it, and its code. */
   const known = new Map();
 
   function codeOf(contract, changes, way) {

@@ -23,7 +23,7 @@ const BINARY = {
   logic: { '&&': ['||'], '||': ['&&'] },
 };
 const ASSIGNMENT = { '+=': '-=', '-=': '+=', '|=': '&=', '<<=': '>>=' };
-/** What assembly calls them; a bound is the same comparison with equality, or without it. */
+/** The same operators in assembly. A bound is changed by adding equality to a comparison, or by removing it. */
 const BUILTIN = {
   add: 'sub',
   sub: 'add',
@@ -170,7 +170,7 @@ function lineOf(source, offset) {
 function walk(node, visit, parent = {}) {
   if (node === null || typeof node !== 'object') return;
   if (Array.isArray(node)) return node.forEach((one) => walk(one, visit, parent));
-  // A loop counts in one way only, and an endless one proves nothing; declarations of errors and events are left alone.
+  // Not mutated: the step of a loop, since an endless loop shows nothing about the tests, and declarations of errors and events.
   if (['EventDefinition', 'ErrorDefinition', 'ImportDirective'].includes(node.nodeType)) return;
   if (typeof node.nodeType === 'string') visit(node, parent);
   for (const [key, value] of Object.entries(node)) {

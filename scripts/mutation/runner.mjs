@@ -7,7 +7,7 @@ import { projectRoot } from '../console.mjs';
 const edr = createRequire(createRequire(import.meta.url).resolve('hardhat/package.json'))('@nomicfoundation/edr');
 
 const SOLC = '0.8.37';
-/** Enough for any test, and little enough that an endless loop ends soon. */
+/** Enough for any test, and low enough that an endless loop ends soon. */
 const GAS_LIMIT = 200_000_000n;
 
 /** @returns {Map<string, any>} EDR's artifacts by `source:name` */

@@ -1,6 +1,6 @@
 /**
- * Assembly in Solidity, for the model checker, which knows nothing of what a block of assembly assigns. Expressions and statements are
- * translated one for one, unchecked, with the division by zero of the EVM; nothing is simplified.
+ * Translates assembly into Solidity for the model checker, which does not read assembly blocks. Each expression and statement is translated by
+ * itself, unchecked, and division by zero is zero as in the EVM; nothing is simplified.
  *
  * A block without loops and storage is translated where it stands. Of a block with loops, each loop gives functions of its own:
  * `<function>Head<i>`, what comes before it, `<function>Step<i>`, one iteration, and `<function>Tail<i>`, what comes after it, with the
@@ -8,7 +8,7 @@
  * result more, the last: whether it leaves the loop. Where there is nothing before, between or after, there is no such function.
  */
 const BOOLEAN = new Set(['lt', 'gt', 'eq', 'iszero']);
-/** What is loaded is whatever stands at a position, in storage or in memory. */
+/** Loads from storage or memory. Their results are unknown values to the model checker. */
 const LOADS = new Set(['sload', 'mload']);
 const ARITHMETIC = { add: '+', sub: '-', mul: '*', and: '&', or: '|', xor: '^' };
 

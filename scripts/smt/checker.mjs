@@ -27,11 +27,11 @@ export function ask(query, timeoutSec, seed) {
   }
 }
 
-/** z3 decides a query quickly or not at all, depending on the seed. */
+/** Seconds for each seed: depending on the seed, z3 decides a query quickly or not at all. */
 const TRY_SEC = 4;
 const SEEDS = [0, 7, 13, 29, 41, 53];
 
-/** A query with bits is asked without what they say first, which settles most of them, and then with it. */
+/** Asks a query with bit operations first without the meaning of these, which proves most claims, and then with it. */
 function answer(query, timeoutSec) {
   if (!query.includes('bv2nat')) return ask(query, timeoutSec, 0);
   const [forgetful, exact] = [true, false].map((forget) => withoutBits(query, { forget }));
@@ -69,7 +69,7 @@ export function check(solc, { path, contract, text, open, timeoutSec }) {
       modelChecker: {
         contracts: { [path]: [contract] },
         engine: 'bmc',
-        // A loop is over the knots of one word that holds one.
+        // One iteration is enough: the loops of the claims are over the knots of a word that has one.
         bmcLoopIterations: 1,
         targets: ['assert', 'underflow', 'overflow', 'divByZero', 'outOfBounds', 'popEmptyArray'],
         solvers: ['smtlib2'],

@@ -1,15 +1,15 @@
 /**
  * Claims about the lanes of `CurveMath.raisedUnits`, eight knots in one word, proved by z3 in vectors of 256 bits. The compiler's model checker
- * counts in integers, where nothing of this is decided. The terms are those of the contract's own assembly, statement by statement.
+ * computes in integers and could not decide them. The terms are made of the contract's own assembly, statement by statement.
  *
- * Of one turn of its loop, in which `total` lots end in front of the knots that it reads, fewer than the `lots` that are consumed:
+ * About one iteration of its loop, in which `total` lots end before the knots that it reads, fewer than the `lots` that are consumed:
  *
  * 1. each lane becomes the length of its segment, mantissa << exponent;
- * 2. when the eight end before what is consumed, the turn adds them up, raises nothing and goes on with the next eight knots;
- * 3. else it ends at the first one that does not, with the sum up to and including that one;
- * 4. and raises to that sum, times the units of a lot, unless that segment is exact or stands behind the end of the side.
+ * 2. if all eight segments end before what is consumed, the iteration adds up their lengths, raises nothing and goes on with the next eight;
+ * 3. else it stops at the first segment that does not, with the sum up to its end;
+ * 4. and raises to that sum, times the units of a lot, unless that segment is exact or lies after the end of the side.
  *
- * And 5. where the first segment reaches what is consumed, the same comes of it without the loop; else the loop begins with the first knot.
+ * And 5. if the first segment reaches what is consumed, the result is the same without the loop; else the loop begins with the first knot.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -186,7 +186,7 @@ export function laneClaims(solc, text = readFileSync(join(projectRoot, PATH), 'u
     claims.push({ name: `lane ${i} holds all from it on`, query: query([...narrow, ...sumLines, refute(isSum)]) });
   }
 
-  // From here on a lane holds what is left of the eight segments from it on: less and less, and below 2^30.
+  // From here on a lane holds the sum of its own length and those of the later segments: falling, and below 2^30.
   const { lines, define } = definitions('turn');
   const turn = run(
     code.body.slice(sumsDone),
@@ -216,7 +216,7 @@ export function laneClaims(solc, text = readFileSync(join(projectRoot, PATH), 'u
     });
   }
 
-  // What is raised, from where the walk ended, whatever that was: a product of two unknowns is only compared with itself.
+  // The raise for any end of the walk: products of two unknowns occur on both sides and are only compared with each other.
   const [last] = code.body.slice(-1);
   const raise = last.body.statements.find((each) => code.sourceOf(each).startsWith('raised :='));
   const raisedBy = `(ite (and (bvugt at exactEnd) (bvult at end)) (bvsub product consumed) ${word(0)})`;

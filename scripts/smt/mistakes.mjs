@@ -1,4 +1,4 @@
-/** Mistakes that the claims must not survive: what is written in a contract, what would be wrong, and whose claims are about it. */
+/** Mistakes that the claims must refute: the text of a contract, a wrong replacement, and the contract of claims that must notice it. */
 const MATH = 'contracts/libraries/CurveMath.sol';
 
 export const MISTAKES = [

@@ -1,15 +1,14 @@
 /**
- * What becomes of a query of the model checker before z3 sees it. The compiler counts in integers and goes through vectors of 256 bits for
- * each shift and mask, where z3 decides next to nothing. Here a word becomes the sum of its fields: what a query shifts or masks by literals
- * are slices of a word, the bounds of all slices of a word cut it into parts, and each slice is a sum of parts. That is linear, and says the
- * same.
+ * Rewrites a query of the model checker before z3 gets it. The compiler computes in integers and converts to vectors of 256 bits for each shift
+ * and mask; z3 decides hardly any such query. Here a word becomes the sum of its fields: a shift or mask by literals gives a slice of a word, the
+ * bounds of all slices divide the word into parts, and each slice is a sum of parts. The result is linear and has the same meaning.
  *
  * Terms are strings for atoms and arrays for applications.
  */
 const WORD_BITS = 256;
 const WORD = 1n << 256n;
 const OPERATIONS = new Set(['bvlshr', 'bvshl', 'bvand']);
-/** Up to which width of the amount a shift to the left is written out, case by case. */
+/** Widest amount, in bits, for which a shift to the left is written as one case for each amount. */
 const MAX_AMOUNT_BITS = 5;
 
 /** The commands of an SMT-LIB text. */
@@ -36,7 +35,7 @@ function nameOf(term) {
   return term.length === 2 && /accessor/.test(term[0]) && typeof term[1] === 'string' ? print(term) : undefined;
 }
 
-/** Without the constants in conditions, of which the compiler writes many. */
+/** The term with constant conditions evaluated; the compiler writes many of them. */
 function folded(term) {
   if (typeof term === 'string') return term;
   const [head, ...parts] = term.map(folded);
@@ -150,7 +149,7 @@ function slicing({ rootOf, valueOf }) {
     literalOf,
     wholeOf,
     sliceOf,
-    /** Announces that a slice is going to be written. */
+    /** Notes the bounds of a slice, before any slice of its word is written. */
     cut({ base, low, bits }) {
       if (!cuts.has(base)) cuts.set(base, new Set([0, WORD_BITS]));
       cuts
@@ -163,7 +162,8 @@ function slicing({ rootOf, valueOf }) {
 }
 
 /**
- * The compiler says x modulo 2^256 by a new variable for each x, k of x = k + 2^256 m, so that z3 has to find out that equal sums are equal.
+ * The compiler expresses x modulo 2^256 by a new variable k for each x, with x = k + 2^256 m, so that z3 would have to find out that equal x have
+ * equal k.
  *
  * @returns {Map<string, string>} x, as text, of each such k.
  */
@@ -191,9 +191,9 @@ const powerOfTwo = (bits) => `${1n << BigInt(bits)}`;
  * The same query without vectors of bits.
  *
  * @param {string} text as the compiler asks it.
- * @param {{forget: boolean}} options `forget`: of a slice nothing is said but its width, of a shift by an unknown amount nothing but that equal
- * arguments have equal results below the highest. What holds so, holds; what is not proved has to be asked again without forgetting.
- * @returns {string} what neither shifts nor masks low bits, by amounts that are known or small, is as it was.
+ * @param {{forget: boolean}} options `forget`: the new query states only the width of each slice, and of a shift by an unknown amount only that equal
+ * arguments have equal results within 256 bits. What is proved so is true; what is not must be asked again without `forget`.
+ * @returns {string} the query; operations other than shifts and masks of low bits by known or small amounts are unchanged.
  */
 export function withoutBits(text, { forget }) {
   const commands = parse(text);
@@ -238,7 +238,7 @@ export function withoutBits(text, { forget }) {
     if (bits === 0) return '0';
     if (isLiteral(base)) return `${((BigInt(base) >> BigInt(low)) % (1n << BigInt(bits))) << BigInt(up)}`;
     if (forget) {
-      // What is multiplied by a power of two is rarely cut, and then it matters what it is.
+      // A wide slice from bit 0 comes from a multiplication by a power of two. It is rarely sliced again and its value matters, so it is kept.
       const value =
         low === 0 && bits > 128
           ? ['mod', base, powerOfTwo(bits)]
@@ -300,7 +300,7 @@ export function withoutBits(text, { forget }) {
   const rewrite = (term) => (typeof term === 'string' ? term : (rewrites.get(term)?.() ?? term.map(rewrite)));
 
   for (const fact of facts) visit(fact);
-  // What defines such a k says no more once nothing is left of it.
+  // Every such k was replaced, so the facts that define them are left out.
   const isWrap = ([head, , sum]) => head === '=' && sum?.[0] === '+' && wraps.has(sum[1]);
   const rewritten = facts.filter((fact) => !isWrap(fact)).map((fact) => `(assert ${print(rewrite(fact))})`);
   const others = (heads) => commands.filter(([head]) => heads.test(head)).map(print);

@@ -1,22 +1,22 @@
 /**
- * What the model checker reads: the claims as they are, and the contracts' libraries and word types with private functions internal, so that
- * claims can call them, and assembly in Solidity (assembly.mjs).
+ * What the model checker reads: the claims unchanged, and the contracts' libraries and word types, with private functions made internal, so that
+ * claims can call them, and with assembly translated to Solidity (assembly.mjs).
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../console.mjs';
 import { withoutAssembly } from './assembly.mjs';
 
-/** Walks over all words of a side. What the compiler writes about branches doubles with each, so that it never gets through these. */
+/** Functions that walk over all words of a side. The compiler's queries double with each branch, so it would not finish these. */
 const OMITTED = new Set(['trade', '_walk', 'bestSubticks', 'tradeStored', 'raisedUnits']);
-/** Of loops over knots one turn is checked. The compiler forgets the condition of a do-while after a `continue`, so that it is put there. */
+/** One iteration of each loop over knots is checked. The compiler ignores the condition of a do-while after `continue`, so it is written there. */
 const CONTINUE = { search: 'continue;', replacement: '{ --count; break; }' };
 
 const read = (path) => readFileSync(join(projectRoot, path.startsWith('@') ? `node_modules/${path}` : path), 'utf8');
 
 /**
  * @param {object} solc the compiler.
- * @param {(path: string, text: string) => string} [change] what is done to a contract before anything else.
+ * @param {(path: string, text: string) => string} [change] applied to the text of each contract first.
  * @returns {(text: string) => (path: string) => {contents: string}} of claims, what their import statements bring.
  */
 export function sourcesOf(solc, change = (_, text) => text) {

@@ -23,7 +23,7 @@ function cpuMs() {
   }
 }
 
-// A program that took this process's place would leave nothing behind to count: it starts a child instead.
+// A process that replaced itself by execve could not write its CPU time. Without the function, the program starts a child instead.
 process.execve = undefined;
 
 if (isMainThread && process.env.CPU_FILE !== undefined && process.env.CPU_PARENT === String(process.ppid)) {

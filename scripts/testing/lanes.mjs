@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join, posix, sep } from 'node:path';
 import { projectRoot } from '../console.mjs';
 
-/** Above it a lane costs more memory than it saves time: each holds a chain and a compiler's types. */
+/** More lanes would need more memory than the time that they save is worth: each has a chain and transpiled code in memory. */
 const MOST_LANES = 4;
 
 /**
@@ -38,13 +38,13 @@ export async function inLanes(jobs, lanes) {
   return results;
 }
 
-/** How many of the files that start chains or processes go into one process of Mocha; what is left for the end should be small. */
+/** How many of the files that start chains or processes share one process of Mocha: few, so that no long group remains at the end of a run. */
 const FILES_PER_PROCESS = { e2e: 1, economic: 1, chain: 2, keepers: 3, server: 4 };
 /** Folders whose files take longest come first. */
 const ORDER = ['simulation', ...Object.keys(FILES_PER_PROCESS)];
-/** How many processes share the files that start neither: few where they are all there is, more and smaller ones where they end a whole run. */
+/** How many processes share the files that start neither: few if nothing else runs, more and shorter ones at the end of a whole run. */
 const QUICK_PROCESSES = { alone: 4, atTheEnd: 10 };
-/** Needs neither, and still takes long. */
+/** Files that need neither a chain nor a process, but take long. */
 const SEARCHES = 'test/economic/';
 
 /**
@@ -56,7 +56,7 @@ export function testGroups({ quick = false, leftOut = [] } = {}) {
   const files = testFiles().filter((file) => !leftOut.includes(file));
   const isQuick = quickFiles(files);
   const quickOnes = files.filter((file) => isQuick.has(file));
-  // Dealt out like cards, so that each gets some of every folder.
+  // The files are distributed in turn, so that each process gets some of every folder.
   const processes = quick ? QUICK_PROCESSES.alone : QUICK_PROCESSES.atTheEnd;
   const quickGroups = Array.from({ length: processes }, (_, i) =>
     quickOnes.filter((_file, index) => index % processes === i),
@@ -93,7 +93,7 @@ function inGroups(files, size) {
 const STARTERS = /^(hardhat\b|node:child_process$)/;
 const IMPORTS = /(?:^|\n)(?:import|export)(?! type)[^;]*?from '([^']+)'|\bimport\('([^']+)'\)|\nimport '([^']+)'/g;
 
-/** Those of the files that import no starter, nor anything that does, and search for nothing. */
+/** The files that import no starter, directly or through other modules, and that are not in `SEARCHES`. */
 function quickFiles(files) {
   const known = new Map();
   const importsOf = (file) => {

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { placeOfSource } from '../build.mjs';
 import { projectRoot } from '../console.mjs';
 
-/** Folders without sources. */
+/** Folders that are skipped: they have no sources. */
 const OTHERS = new Set(['artifacts', 'cache', 'coverage', 'dist', 'node_modules']);
 
 /**
- * Writes every module into a folder of its own, in the tree of the sources; each knows the place of its source as its own.
+ * Writes every module into one new folder, with the same relative paths as the sources; `import.meta.url` of each is the place of its source.
  * @returns {Promise<{ folder: string, remove: () => void }>} the folder, within cache/
  */
 export async function transpile() {
@@ -38,7 +38,7 @@ export async function transpile() {
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Without node:fs's globSync: the Node that only re-executes `npm test` has none. */
+/** All files of a folder. It does not use globSync of node:fs, which an older Node that only re-executes `npm test` does not have. */
 function filesIn(folder) {
   return readdirSync(join(projectRoot, folder), { recursive: true }).map((file) => join(folder, file));
 }

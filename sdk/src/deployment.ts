@@ -8,14 +8,14 @@ import type { Reader } from './wallet.js';
 
 export type Deployment = Answer<'/v0/deployment'>;
 
-/** Addresses that you know from elsewhere than the server, such as `@curvebook/contracts`. */
+/** Addresses that you know from another source than the server, such as `@curvebook/contracts`. */
 export interface TrustedContracts {
   chainId: number;
   custodian: string;
   entrypoint: string;
   orderSettler?: string;
   permit2?: string;
-  /** Tokens by symbol. One that is not here is taken by its address alone, and its decimals are asked of the token itself. */
+  /** Tokens by symbol. A token that is not listed here can be named by its address only; its decimals are read from the token itself. */
   tokens?: Readonly<Record<string, TrustedToken>>;
 }
 
@@ -25,8 +25,8 @@ export interface TrustedToken {
 }
 
 /**
- * What may be called and allowed tokens. A server that lies about an address takes what you send there, so that its word is only taken when you
- * say `'server'`; otherwise every address that you name must be the one that it names.
+ * The contracts that may be called and that tokens may be allowed to. A server that names a wrong address could take what you send there.
+ * Therefore its addresses are used unchecked only if you pass `'server'`; otherwise each address that you name must equal the server's.
  */
 export function trusted(
   deployment: Deployment,
@@ -54,9 +54,9 @@ export function trusted(
 }
 
 /**
- * A token that money is sent or allowed in: its address is the caller's and its decimals are the caller's or the token's, never the server's alone,
- * except for `'server'`. Throws CurvebookError `UNTRUSTED_TOKEN` for a symbol that the caller did not name, `OTHER_DEPLOYMENT` where the server says
- * otherwise, and `CANNOT_READ` for an address without a reader.
+ * A token that is about to be sent or allowed. Its address comes from the caller, and its decimals from the caller or from the token; the server's
+ * word alone is enough only with `'server'`. Throws CurvebookError `UNTRUSTED_TOKEN` for a symbol that the caller did not name, `OTHER_DEPLOYMENT`
+ * where the server names another address or other decimals, and `CANNOT_READ` for an address without a reader.
  */
 export async function trustedToken(
   deployment: Deployment,
@@ -99,7 +99,7 @@ async function tokenAt(name: string, reader: Reader | undefined): Promise<Token>
   return { symbol: address, address, decimals: toSafeInt(decimals) };
 }
 
-/** A token as the server tells of it, by its symbol or its address. Throws CurvebookError `UNKNOWN_TOKEN`. */
+/** A token as the server describes it, by its symbol or its address. Throws CurvebookError `UNKNOWN_TOKEN`. */
 export function tokenOf({ tokens }: Deployment, name: string): Token {
   const token = tokens.find(({ symbol, address }) => symbol === name || address === name.toLowerCase());
   if (token === undefined) throw new CurvebookError('UNKNOWN_TOKEN', `no token ${name}`);

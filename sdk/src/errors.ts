@@ -3,7 +3,7 @@ export class CurvebookError extends Error {
   override readonly name = 'CurvebookError';
   /** HTTP status, null when there was no answer. */
   readonly status: number | null;
-  /** When to come back, where the server said so. */
+  /** Seconds to wait before the next request, if the server named them. */
   readonly retryAfterSec: number | null;
   readonly remedy: string | null;
 
@@ -19,7 +19,7 @@ export class CurvebookError extends Error {
   }
 }
 
-/** For codes of which the text alone does not say what to do. */
+/** What to do about a code, where the server's text does not say it. */
 const REMEDIES: Readonly<Record<string, string>> = {
   RATE_LIMITED: 'come back after retryAfterSec seconds',
   NOT_READY: 'the server starts or its ledger catches up: ask again in a few seconds',

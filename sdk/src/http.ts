@@ -23,12 +23,12 @@ interface Ask {
 }
 
 const TIMEOUT_MS = 10_000;
-/** A server can't make its client hold more than this. */
+/** A longer answer is refused, so that a server can't fill its client's memory. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 type Http = (path: string, ask?: Ask) => Promise<Reply>;
 
-/** Asks a server for JSON. Throws CurvebookError for no answer, for one that is no JSON, and for every status but 200 and 304. */
+/** Asks a server for JSON. Throws CurvebookError if there is no answer, if it is not JSON, and for every status but 200 and 304. */
 export function createHttp(baseUrl: string, { fetch: fetcher = fetch, timeoutMs = TIMEOUT_MS }: HttpOptions): Http {
   const base = baseUrl.replace(/\/+$/, '');
   return async (path, { method = 'GET', body, etag, signal } = {}) => {

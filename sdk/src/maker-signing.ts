@@ -16,7 +16,7 @@ function connectionIdOf(action: WireAction, nonce: number): Uint8Array {
   return keccak256Bytes(bytes);
 }
 
-/** Typed data of an action. The chain id is a constant of the wire: browser wallets refuse it, so let an agent sign there. */
+/** Typed data of an action. The wire fixes the chain id to a constant that browser wallets refuse; use an agent's key with them. */
 export function actionTypedData(action: WireAction, nonce: number, source: SourceLetter): TypedData {
   return {
     domain: { name: 'Exchange', version: '1', chainId: 1337, verifyingContract: ZERO_ADDRESS },

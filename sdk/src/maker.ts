@@ -20,7 +20,7 @@ export interface NewOrder {
   side: 'buy' | 'sell';
   price: string;
   size: string;
-  /** `Alo` by default; both only rest. */
+  /** `Alo` by default. Both mean the same here: an order only rests in the book. */
   tif?: 'Gtc' | 'Alo';
   /** 0x and 32 hex digits, by which the order is found again when no answer came. */
   cloid?: string;
@@ -31,11 +31,11 @@ export type EntryResult = { oid: number | null; error: null } | { oid: null; err
 
 export interface MakerOptions extends HttpOptions {
   url: string;
-  /** The maker, or an agent of it for all but custody and approving agents. */
+  /** The maker. An agent of it can sign everything but deposits, withdrawals and the approval of agents. */
   signer: Signer;
-  /** For custody: it asks allowances, and the decimals of tokens that are named by address. */
+  /** Needed for custody: reads allowances, and the decimals of tokens that are named by address. */
   reader?: Reader;
-  /** For custody: contracts and tokens that you know, or `'server'` to take the server's word. */
+  /** Needed for custody: contracts and tokens that you know, or `'server'` to trust the server's. */
   contracts?: TrustedContracts | 'server';
   /** Unix milliseconds. */
   clock?: () => number;
@@ -46,7 +46,7 @@ export interface MakerClient {
   modify(oid: number, order: NewOrder): Promise<EntryResult[]>;
   cancel(orders: readonly { pair: string; oid: number }[]): Promise<EntryResult[]>;
   cancelByCloid(orders: readonly { pair: string; cloid: string }[]): Promise<EntryResult[]>;
-  /** Closes all orders at a time, at least 5 s ahead, unless it is moved before; null clears it. */
+  /** Has the server close all orders at `timeMs`, at least 5 s from now. A later call replaces the time; null removes it. */
   scheduleCancel(timeMs: number | null): Promise<void>;
   /** Lets another key act for this maker, in everything but custody and agents. Signed for the chain of the deployment. */
   approveAgent(agent: string, name?: string): Promise<void>;

@@ -15,7 +15,7 @@ export interface TakerOptions extends HttpOptions {
   url: string;
   signer: Signer;
   reader: Reader;
-  /** Contracts and tokens that you know, or `'server'` to take the server's word. */
+  /** Contracts and tokens that you know, or `'server'` to trust the server's. */
   contracts: TrustedContracts | 'server';
   /** Unix milliseconds. */
   clock?: () => number;
@@ -34,7 +34,7 @@ export interface Swap {
   maxFee?: string;
 }
 
-/** A gasless order as the server tells of it. Amounts are base units. */
+/** A gasless order as the server describes it. Amounts are base units of their tokens. */
 export interface OrderStatus {
   orderId: string;
   status: 'pending' | 'filled' | 'failed' | 'expired';
@@ -44,7 +44,7 @@ export interface OrderStatus {
   reason: { code: string; message: string } | null;
 }
 
-/** A quote that was found fair and is about to be signed. Amounts are base units. */
+/** A quote that passed the client's checks and is about to be signed. Amounts are base units of their tokens. */
 export interface GaslessQuote {
   sellUnits: bigint;
   buyUnits: bigint;
@@ -58,7 +58,7 @@ export interface GaslessQuote {
   signsApproval: boolean;
 }
 
-/** What is told of a gasless swap on its way. */
+/** Callbacks for the steps of a gasless swap. */
 export interface GaslessListeners {
   /** Before the signature is asked for. */
   onQuote?(quote: GaslessQuote): void;
@@ -72,13 +72,13 @@ export interface TakerClient {
   /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
   swap(swap: Swap): Promise<string>;
   /**
-   * Swaps by one signature, without gas, and waits for the end. The tokens must be allowed to Permit2 once: by another signature, which is asked
-   * for first, where the token takes one, and else by `allowGasless`, before which CurvebookError `APPROVAL_NEEDED` is thrown. Signed is only what
-   * brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE` where the server
-   * asks for less, `FEE_TOO_HIGH` beyond `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
+   * Swaps by one signature, without gas, and waits until the order has ended. The token must be allowed to Permit2 once: by a second signature,
+   * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
+   * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
+   * where the server offers less, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
-  /** Allows exactly so much of a token to Permit2; null when that is so already. */
+  /** Allows exactly this amount of a token to Permit2. Resolves to the transaction's hash, or null if as much is allowed already. */
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
 
@@ -87,7 +87,7 @@ interface QuoteAnswer {
   expiration: string;
   quote: { sellAmount: string; buyAmount: string; minBuyAmount: string; validTo: number; feeAmount: string };
   permit2: { typedData: { message: { nonce: string } } };
-  /** Absent from servers that know no approvals by signature. */
+  /** Absent if the server is of a version without approvals by signature. */
   approval?: {
     required: boolean;
     type: PermitStyle | 'none';
@@ -97,7 +97,7 @@ interface QuoteAnswer {
 
 const DEADLINE_MS = 60_000;
 const POLL_MS = 1_000;
-/** No order lives longer than this, so that no quote may ask for a signature that does. */
+/** A quote whose order would be valid for longer than this is refused. */
 const MAX_VALID_SEC = 3_600;
 /** Of the amount, where the caller bounds no fee. */
 const MAX_FEE_BPS = 100n;
@@ -141,8 +141,9 @@ export function createTakerClient(options: TakerOptions): TakerClient {
   const least = (units: bigint, bps: number): bigint => floorDiv(units * BigInt(10_000 - bps), 10_000n);
 
   /**
-   * The typed data is made here of what was asked for: nothing of the server's is signed but a nonce, a deadline and a minimum that were judged.
-   * The minimum is held against the contract's price before and after the quote, since a block may come between; the lower one counts.
+   * Builds the typed data itself, from what the caller asked for: of the server's answer only the nonce, the deadline and the minimum are signed, and
+   * these are checked. The minimum is compared with the contract's price before and after the quote, since a block may come between; the lower
+   * price counts.
    */
   async function gasless(swap: Swap) {
     const { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits } = await terms(swap);
@@ -269,8 +270,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 }
 
 /**
- * What lets Permit2 take the token, made here: of the server's is nothing but a nonce and the names in the token's domain, which do no harm where they are
- * wrong. Null where nothing is missing. Throws CurvebookError `APPROVAL_NEEDED` where the token takes no signature.
+ * Typed data by which Permit2 may take the token, built here. Only a nonce and the names in the token's domain come from the server; with wrong ones
+ * the signature is just not valid. Null if the allowance suffices. Throws CurvebookError `APPROVAL_NEEDED` for a token without such approvals.
  */
 function approvalOf(
   { approval }: QuoteAnswer,

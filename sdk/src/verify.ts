@@ -1,6 +1,6 @@
 /**
- * What a client can check of what a server says, without trusting it. What it can't: that a checkpoint is complete, that others are shown the
- * same one, that an order that was left out existed, and whatever is not on-chain or hashed. Events are the chain's: compare them yourself.
+ * Checks of a server's answers that need no trust in the server. They can't show that a checkpoint is complete, that others get the same
+ * checkpoint, or that no order was left out, nor anything that is neither on-chain nor hashed. Compare events with those of the chain yourself.
  */
 export { marketOf, tokenOf, trusted, trustedToken } from './deployment.js';
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';

@@ -1,4 +1,4 @@
-/** What the clients need of a wallet: `@curvebook/sdk/viem` and `/ethers` make it of theirs. */
+/** What the clients need of a wallet. `@curvebook/sdk/viem` and `@curvebook/sdk/ethers` adapt the wallets of those libraries. */
 import { hexToBytes, keccakText } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
@@ -32,7 +32,7 @@ export function gasLimit(estimatedGas: bigint): bigint {
   return (estimatedGas * 4n + 2n) / 3n;
 }
 
-/** Asks the chain. */
+/** Reads from the chain. */
 export interface Reader {
   /** eth_call at the newest block. */
   call(call: Call & { from?: Address }): Promise<string>;
@@ -72,13 +72,13 @@ export function splitSignature(signature: string): { r: Hex; s: Hex; v: 27 | 28 
   return { r: signature.slice(0, 66) as Hex, s: `0x${signature.slice(66, 130)}`, v };
 }
 
-/** The one that sends. Throws CurvebookError `CANNOT_SEND`. */
+/** The signer's function that sends transactions. Throws CurvebookError `CANNOT_SEND` if it has none. */
 export function senderOf({ sendTransaction }: Signer): NonNullable<Signer['sendTransaction']> {
   if (sendTransaction === undefined) throw new CurvebookError('CANNOT_SEND', 'this signer sends no transactions');
   return sendTransaction;
 }
 
-/** Lets `spender` take at least `units` of a token from the signer, by one transaction when it may not yet. Exactly as much, never all. */
+/** Lets `spender` take at least `units` of a token from the signer. If the allowance is lower, one transaction sets it to exactly `units`. */
 export async function allow(
   { signer, reader }: { signer: Signer; reader: Reader },
   { token, spender, units }: { token: Address; spender: Address; units: bigint },

@@ -1,4 +1,4 @@
-/** Keepers with an archive on a chain in memory, as drills of a loss need them. */
+/** Keepers with an archive on a chain in memory, for drills of losing the database. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,7 +84,7 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
       const used = archive === undefined ? await open() : archive;
       return startKeepers(db, chain, {
         connect: () => rpc,
-        // A number of nonces that the database does not know of is believed of one endpoint once it has stood for a while.
+        // A nonce count that the database does not explain is accepted from a single endpoint only after it has not changed for a while.
         monotonicMs: () => (elapsedMs += 31_000),
         ...options,
         poster: { archive: used === null ? null : { archive: used, required: true }, ...options.poster },
@@ -111,7 +111,7 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
       for (let i = 0; i < blocks; i += 1) await rpc.call('evm_mine');
     },
     async withdraw(role, wethUnits) {
-      // As many requests as pay for a settlement, should a claim stand.
+      // As many requests as pay for a settlement if there is a claim already.
       for (const units of [wethUnits - 2n, 1n, 1n])
         await send(role, custodian, CUSTODIAN.encodeFunctionData('requestWithdraw', [WETH, units]));
     },

@@ -1,4 +1,4 @@
-/** Checks the books of a stack from outside: what the read API and the exchange client say, against the chain's own events. */
+/** Checks the books of a stack from outside: compares answers of the read API and of the exchange client with the chain's own events. */
 import { expect } from 'chai';
 import type { z } from 'zod';
 import { parseUnits } from '../../core/amounts.js';
@@ -30,7 +30,7 @@ export async function limitsAt(stack: Stack, address: string): Promise<Limits> {
   return limitsSchema.parse((await read(stack, `/v0/makers/${address}/limits`)).body);
 }
 
-/** Ledger balance of a token in units. */
+/** Ledger balance of a token in its units. */
 export function balanceOf(stack: Stack, { ledger }: Limits, symbol: string): bigint {
   const row = ledger.balances.find(({ token }) => token === symbol);
   if (row === undefined) throw new Error(`no row for ${symbol}`);

@@ -1,4 +1,4 @@
-/** Child processes of tests: started with this Node, watched line by line, never left behind. */
+/** Child processes of tests: started with this Node, read line by line, and killed when the test process ends. */
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export interface Child {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Those that the build has; they run as they do in production. */
+/** Entry points that the build has; tests run them from dist/, as in production. */
 const BUILT: Record<string, string> = {
   'cli/main.ts': 'dist/cli/main.js',
   'deploy/main.ts': 'dist/deploy/main.js',
@@ -34,7 +34,7 @@ const BUILT: Record<string, string> = {
 
 let isBuilt = false;
 
-/** What Node runs a TypeScript file of the project by: the build, in line with the sources, where it has it, else the loader. */
+/** Node's arguments for a TypeScript file of the project: its bundle in dist/, brought up to date, if there is one, else the loader and the file. */
 export function programOf(file: string): string[] {
   const built = BUILT[file];
   const transpiled = process.env.TRANSPILED;

@@ -93,7 +93,7 @@ export function locationOf(db: Db): { url: string; schema?: string } {
 
 type Undo = (() => Promise<void>)[];
 
-/** What a suite opened is closed after each of its tests, the newest first; declared last, so that what uses it is stopped before. */
+/** Closes after each test what the suite opened, the newest first. It is declared last, so that hooks which stop users of the databases run before. */
 function closeAfterEach(undo: Undo): void {
   afterEach(async () => {
     for (let last = undo.pop(); last !== undefined; last = undo.pop()) await last();

@@ -1,10 +1,10 @@
 /**
- * Loaded before all tests: whatever a test fetches of a path that the OpenAPI document may describe has to be as the document says, with
- * the headers that it names, whether or not the test looks at it.
+ * Loaded before all tests: every answer that a test fetches from a path of the described interface must match the OpenAPI document, headers included,
+ * even if the test does not read it.
  */
 import { conformAnswer, conformWire } from './api/openapi.js';
 
-/** The public interface that the document is about; the ports for machines are not. */
+/** Paths that the OpenAPI document describes. Metrics and health of other ports are not among them. */
 const DESCRIBED = /^\/(health$|v0\/|api\/v1\/)/;
 const WIRE = /^\/(exchange|info)$/;
 const HERE = new Set(['127.0.0.1', 'localhost', '[::1]']);

@@ -42,7 +42,7 @@ import { nothingWritten } from './generations.js';
 const OPERATOR: Address = `0x${'9'.repeat(40)}`;
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** Well-known keys of this test: nothing of value is behind them. */
+/** Private keys of test accounts, which hold nothing of value. */
 export const keyOf = (index: number): Hex => `0x${index.toString(16).padStart(64, '0')}`;
 export const addressOf = (index: number): Address => ethers.computeAddress(keyOf(index)).toLowerCase() as Address;
 
@@ -306,7 +306,7 @@ export async function post(url: string, body: unknown, contentType = 'applicatio
   const response = await fetch(url, { method: 'POST', body: text, headers: { 'content-type': contentType } });
   const answer = await response.text();
   const type = response.headers.get('content-type') ?? '';
-  // Whatever a test sends: no other reply than those of the OpenAPI document.
+  // Whatever a test sends, the reply must be one that the OpenAPI document describes.
   if (url.endsWith('/exchange') && response.status === 200) exchangeReplySchema.parse(JSON.parse(answer));
   return {
     status: response.status,

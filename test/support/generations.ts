@@ -19,7 +19,7 @@ export function blockOf(number: number): ScannedBlock {
   };
 }
 
-/** What a generation adds in which nothing happened; arrays of its own at each call. */
+/** The lists of a generation in which nothing happened; new arrays at each call. */
 export const nothingWritten = () =>
   ({
     listed: [],

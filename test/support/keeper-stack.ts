@@ -44,7 +44,7 @@ export interface ManualChain {
   close(): Promise<void>;
 }
 
-/** As much of a chain as keepers need. */
+/** The part of a chain that keepers need. */
 export type KeeperChain = Pick<ManualChain, 'manifest' | 'rpcUrl' | 'address' | 'wallet'>;
 
 /** Starts a chain in this process and deploys the sandbox on it. */
@@ -86,7 +86,7 @@ export async function startManualChain(
     reset: async () => {
       await provider.send('evm_revert', [snapshot]);
       snapshot = (await provider.send('evm_snapshot', [])) as string;
-      // Each return adds the time since the snapshot to the chain's clock, which would run ahead of everybody else's.
+      // Each evm_revert adds the time since the snapshot to the chain's clock; without a correction it would run ahead of all other clocks.
       const head = (await provider.getBlock('latest'))!.timestamp;
       const nowSec = Math.floor(Date.now() / 1_000);
       await provider.send('evm_setNextBlockTimestamp', [Math.max(head + 1, nowSec)]);
@@ -181,7 +181,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
   const watcher = await createWatcher({
     db,
     writer: writers.get('ledger')!,
-    // Two that say the same, so that a difference is believed at once.
+    // Two endpoints with the same answers, so that a difference to the ledger counts at once.
     rpc: createRpcPool([chain.rpcUrl, chain.rpcUrl], { nowMs, logger, connect: connectTo }),
     holdingsPace: { ...HOLDINGS_PACE, surplusIntervalSec: 0 },
     contracts: {
@@ -205,7 +205,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     ...options.watcher,
   });
   const { intercept } = options;
-  // Blocks and scans come when a test makes them, so only what is not a matter of age counts.
+  // Blocks and scans come when a test makes them, so reasons of readiness that depend on their age are left out.
   const readiness = (role: Sender) => () => {
     intercept?.look(role);
     const atMs = nowMs();
@@ -289,7 +289,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     checkpointIntervalMs: 60_000,
     batchMax: 50,
     emptyPerHour: 60,
-    // No waiting: what does has tests of its own.
+    // No waiting between settlements; other tests are about that.
     pace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     archive: null,
     nowMs,

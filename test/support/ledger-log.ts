@@ -7,7 +7,7 @@ import type { OpenTestDb } from './db.js';
 import { OPERATOR, deposit, fillOf, generationOf, withFills } from './generations.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
 
-// Neither is the address of a token, which the markets of tests give to the first makers.
+// Neither may be the address of a token: the markets of tests use addresses like those of `MAKERS` for tokens.
 export const [alice, bob] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`] as const satisfies readonly Address[];
 export const ETHER = 10n ** 18n;
 export const MARKETS = [WETH_USDC, WETH_DAI];

@@ -65,7 +65,7 @@ export function forEachSwapStack(
   });
 }
 
-/** `chain` is there once the tests run. */
+/** Declares a suite on one manual chain; `chain` is available once the tests run. */
 function onManualChain(
   databases: typeof forEachDatabase,
   declare: (chain: () => ManualChain, open: OpenTestDb) => void,

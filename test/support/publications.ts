@@ -1,4 +1,4 @@
-/** Looks at everything that a poster prepared: that it can be rebuilt, was sent as recorded, and stands on-chain as recorded. */
+/** Checks all publications of a poster: each can be rebuilt from the logs, was sent as recorded, and is on-chain as recorded. */
 import { expect } from 'chai';
 import { Transaction } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Market, MarketSnapshot, OrderFill, Side, SnapshotOrder } from '../../core/types.js';
 import { MAKERS } from './markets.js';
 
-/** What an arbitrary order of a side is drawn from; few prices and makers, so that ties are common. */
+/** A drawn order of a side. There are few prices and makers, so that ties are common. */
 export interface OrderDraw {
   maker: number;
   priceTicks: bigint;

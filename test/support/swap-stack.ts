@@ -26,7 +26,7 @@ const PLENTY = { requests: 1_000_000, windowSec: 60 };
 
 const RISK = { maxReverts: 2, newAccountGas: 94_000n, newContractGas: 94_000n, newPermitGas: 60_000n };
 
-/** Quotes foretell what the executor of the same operator risks. */
+/** The risk limits of an executor. The swap API must have the same ones: its quotes state what the executor will do. */
 const riskIn = (change: Partial<ExecutorDeps>): Partial<typeof RISK> =>
   Object.fromEntries(Object.entries(change).filter(([name]) => name in RISK || name === 'newcomersGasPerHour'));
 
@@ -135,7 +135,7 @@ interface ExecutorWrap {
   writer?(writer: Writer): Writer;
   outbox?(outbox: Outbox): Outbox;
   marketData?(marketData: MarketData): MarketData;
-  /** Another key than the executor's; what that one signed is looked after. */
+  /** Another key than the executor's. The new executor must still follow the transactions that the old key signed. */
   privateKey?: Hex;
 }
 

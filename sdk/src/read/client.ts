@@ -29,15 +29,15 @@ export interface Asked<P extends ReadPath> {
   signal?: AbortSignal;
 }
 
-/** Answers that are kept to be asked for by their tags. */
+/** Most answers that are kept, so that the server sends them again only if their ETags changed. */
 const MAX_KEPT = 64;
 
-/** The read API of one server. Nothing that it says is proven: `@curvebook/sdk/verify` says what can be. */
+/** The read API of one server. Its answers are not proven: `@curvebook/sdk/verify` has functions for those that can be checked. */
 export interface ReadClient {
   readonly url: string;
-  /** Any GET path of the OpenAPI document. What has a tag is sent again only when it has changed. Throws CurvebookError. */
+  /** Any GET path of the OpenAPI document. An answer with an ETag is sent again only when it has changed. Throws CurvebookError. */
   get<P extends ReadPath>(path: P, asked?: Asked<P>): Promise<Answer<P>>;
-  /** A query of the order interface: POST /info. The reply is not typed beyond what you say. */
+  /** A query of the order interface: POST /info. The type of the reply is the one that you name; it is not checked. */
   info<T = unknown>(query: { type: string } & Record<string, unknown>, signal?: AbortSignal): Promise<T>;
   deployment(): Promise<Answer<'/v0/deployment'>>;
   status(): Promise<Answer<'/v0/status'>>;
@@ -52,7 +52,7 @@ export interface ReadClient {
   proof(maker: string): Promise<Answer<'/v0/checkpoints/latest/proof'>>;
 }
 
-/** A client of the server at `url`, such as `http://127.0.0.1:8080`. It asks nothing before it is asked. */
+/** A client of the server at `url`, such as `http://127.0.0.1:8080`. It sends nothing before its first call. */
 export function createReadClient(url: string, options: HttpOptions = {}): ReadClient {
   const http = createHttp(url, options);
   const kept = new Map<string, { etag: string; body: unknown }>();

@@ -32,7 +32,7 @@ export interface StreamOptions {
   /** Another implementation than the global one. */
   WebSocket?: typeof WebSocket;
   onState?(state: StreamState): void;
-  /** What the server complains of, and what a listener throws; neither ends the stream. */
+  /** Called with each error that the server sends and each that a listener throws; neither ends the stream. */
   onError?(error: Error): void;
 }
 
@@ -41,9 +41,9 @@ export interface Stream {
   state(): StreamState;
   /**
    * Calls `onData` with whatever arrives, over all reconnects, until the returned function is called. `onResume` is called each time that the
-   * subscription was sent, before anything arrives for it: what was missed while the connection was gone has to be read elsewhere. Throws
-   * CurvebookError `TOO_MANY` beyond 32; `ONE_USER` for order updates or events of a second user, since these don't say whose they are; and
-   * `ONE_AGGREGATION` for a coin's book or a user's fills gathered in a second way, since these don't say how they are gathered.
+   * subscription was sent, before anything arrives for it: what was missed while there was no connection must be read from the read API. Throws
+   * CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
+   * user; and `ONE_AGGREGATION` for a coin's book or a user's fills with a second kind of aggregation, since their frames don't name it.
    */
   subscribe<S extends Subscription>(
     subscription: S,
@@ -54,14 +54,14 @@ export interface Stream {
   close(): void;
 }
 
-/** Limits of the server, and how often a connection is held to be alive. */
+/** The server's limit per connection. */
 const MAX_SUBSCRIPTIONS = 32;
 const PING_MS = 20_000;
 /** Silence after which a connection is taken for dead: two pings without an answer. */
 const SILENCE_MS = 45_000;
 const OPEN_MS = 10_000;
 const RETRY_MS = [250, 500, 1_000, 2_000, 5_000, 10_000] as const;
-/** A connection that lived as long as this begins its retries anew. */
+/** After a connection that lasted this long, the waits between retries start from the shortest one again. */
 const STABLE_MS = 10_000;
 
 interface Topic {
@@ -129,7 +129,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     mine.send(JSON.stringify({ method: 'ping' }));
   }
 
-  /** Lets a socket go, however it ended, and plans the next one. */
+  /** Drops a socket that ended, for whatever reason, and schedules the next connection. */
   function lose(mine: WebSocket): void {
     release(mine);
     if (state === 'closed' || topics.size === 0) return;
@@ -138,7 +138,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     become('connecting');
     const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)] ?? 0;
     attempts += 1;
-    // Clients of a server that restarts come back one after the other.
+    // A random part of the wait keeps the clients of a restarted server from connecting at the same moment.
     retrying ??= setTimeout(connect, waitMs * (0.5 + Math.random() / 2));
   }
 
@@ -224,7 +224,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     },
   };
 
-  /** A second listener begins as the first did: with the state, or the latest fills, that a subscription sends first. */
+  /** Subscribes anew for a second listener, so that it, too, gets the state or the latest fills that a subscription starts with. */
   function resend(
     mine: WebSocket,
     { subscription }: Topic,
@@ -254,7 +254,7 @@ const userOf = (value: unknown): string => String(value).toLowerCase().replace(/
 
 const isOfUser = ({ type }: Subscription): boolean => type === 'orderUpdates' || type === 'userEvents';
 
-/** Two subscriptions of one group get frames that nothing tells apart; null where frames say enough. */
+/** The group of subscriptions whose frames can't be told apart from this one's; null if its frames name what they belong to. */
 function groupOf(subscription: Subscription): string | null {
   switch (subscription.type) {
     case 'orderUpdates':
@@ -296,7 +296,7 @@ const FRAMES: { [T in Subscription['type']]: { channel: ChannelOf<T>; fields: Re
   status: { channel: 'status', fields: {} },
 };
 
-/** Whether a frame answers a subscription. Data that is a list is of one market: its first item tells which. */
+/** Whether a frame belongs to a subscription. All items of data that is a list are of one market, so the first one is enough. */
 function isFor(subscription: Subscription, frame: Frame & { data: unknown }): boolean {
   const { channel, fields } = FRAMES[subscription.type];
   if (frame.channel !== channel) return false;

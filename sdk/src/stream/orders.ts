@@ -26,9 +26,9 @@ const REMEMBERED_FILLS = 20_000;
 const RETRY_MS = 1_000;
 
 /**
- * Follows the orders and fills of one account over reconnects, as the guide to the order interface says: updates first, then the open orders,
- * then the updates on top of them; fills by their `tid`, with those that the snapshot does not reach back to. Orders survive disconnects, so
- * nothing is cancelled or placed anew here. Returns what ends it.
+ * Follows the orders and fills of one account over reconnects, as the guide to the order interface describes. It subscribes to updates, reads the
+ * open orders, and then applies the updates that arrived meanwhile. Fills are told once per `tid`; those that are older than the subscription's
+ * snapshot are read by query. Orders survive disconnects, so nothing is cancelled or placed again. Returns a function that ends it.
  */
 export function followOrders(stream: Stream, read: ReadClient, user: string, listeners: OrderListeners): () => void {
   let open = new Map<number, OrderRow>();
@@ -90,7 +90,7 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
     if (fresh.length > 0) listeners.onFills?.(fresh);
   }
 
-  /** What lies between the newest known fill and a snapshot that is full, page by page. */
+  /** Reads, page by page, the fills between the newest known one and a snapshot that has no room for all new ones. */
   async function missed(sinceMs: number, untilMs: number): Promise<void> {
     for (let from = sinceMs; !isOver;) {
       const page = await read.info<UserFill[]>({ type: 'userFillsByTime', user, startTime: from, endTime: untilMs });
@@ -101,7 +101,7 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
     }
   }
 
-  /** One after the other, so that fills stay in their order. */
+  /** Runs jobs one after the other, so that fills stay in order. */
   function enqueue(job: () => Promise<void> | void): void {
     filling = filling.then(async () => {
       if (!isOver) await job();
@@ -135,7 +135,7 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
   };
 }
 
-/** Of two sizes of one order the smaller is the later, whichever came first. Both are plain decimals. */
+/** The row with the smaller size. Fills only reduce an order, so that row is newer, in whatever order the rows arrived. Sizes are plain decimals. */
 function smaller(known: OrderRow | undefined, next: OrderRow): OrderRow {
   return known !== undefined && isLess(known.sz, next.sz) ? known : next;
 }

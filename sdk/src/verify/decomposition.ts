@@ -60,7 +60,7 @@ export function reconcile(deployment: Deployment, fill: Fill, decomposition: Dec
   return problems;
 }
 
-/** The book behind a dead curve, held against the hash that was stored with it. Throws CurvebookError `NO_BOOK` or `BAD_CURVE`. */
+/** The book behind an expired curve, compared with the hash that was stored with it. Throws CurvebookError `NO_BOOK` or `BAD_CURVE`. */
 export function snapshotOf(market: Market, curve: Curve): MarketSnapshot {
   const { snapshot, prepared } = curve;
   if (snapshot === null || prepared === null) {
@@ -90,9 +90,9 @@ export function snapshotOf(market: Market, curve: Curve): MarketSnapshot {
 }
 
 /**
- * Whether a curve is what its words say, and, where its book is shown, never better than that book: the words hash to what the chain's event
- * names (compare `words_hash` with it), their pieces are those listed, and each end of a piece costs at least what the book does. Empty when
- * all is so.
+ * Checks that a curve is what its words say and, if its book is shown, that it is never better for takers than that book: the words have the hash
+ * `words_hash` (compare that with the chain's event), their segments are those listed, and up to the end of each segment the curve costs at least as
+ * much as the book. Returns what is wrong; empty if nothing is.
  */
 export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
   const market = marketOf(deployment, curve.pair);
@@ -100,7 +100,7 @@ export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
   if (prepared === null) return ['it was never prepared'];
   const problems: string[] = [];
   const words = { ask: prepared.ask_words.map(BigInt), bid: prepared.bid_words.map(BigInt) };
-  // A touch and a partial post name words of their own, or none; what stands are all of them.
+  // `words` is the whole curve as it stands on-chain. A touch sends no words, so it has no hash to compare.
   if (prepared.kind !== 'touch' && wordsHash(words.ask, words.bid) !== curve.words_hash)
     problems.push('the words have another hash');
   const decoded = { asks: decodeSide(market, 'ask', words.ask), bids: decodeSide(market, 'bid', words.bid) };
@@ -124,13 +124,13 @@ export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
   return problems;
 }
 
-/** Fills of a market that are looked through for those that a book did not know of. */
+/** How many of a market's newest fills are searched for those after a book's snapshot. */
 const MAX_FILLS = 256;
 
 /**
- * Derives who was paid what on a fill anew, from the book behind its curve and the fills since that book's, and compares it with what the
- * server says: empty when it says the same. Throws CurvebookError `NO_BOOK` while the curve lives, and `TOO_OLD` for fills that are further
- * back than the newest 256.
+ * Computes again which maker was paid what on a fill, from the book behind its curve and the fills since that book's snapshot, and compares it with
+ * the server's decomposition. Returns the differences; empty if there are none. Throws CurvebookError `NO_BOOK` while the curve can be traded, and
+ * `TOO_OLD` for fills that are not among the newest 256.
  */
 export async function rederive(read: ReadClient, pair: string, fillSeq: number): Promise<string[]> {
   const deployment = await read.deployment();
@@ -170,7 +170,7 @@ export async function rederive(read: ReadClient, pair: string, fillSeq: number):
   return problems;
 }
 
-/** The post that a touch prolongs, else the curve itself. */
+/** For a touch, the post whose curve it prolongs; else the curve itself. */
 async function rootCurve(read: ReadClient, pair: string, seq: number): Promise<Curve> {
   const curve = await read.curve(pair, seq);
   return curve.prepared?.kind === 'touch' ? read.curve(pair, curve.base_seq) : curve;

@@ -18,8 +18,8 @@ export interface ProvenBalance {
 const MAX_PROOF = 64;
 
 /**
- * The balances of a proof, each re-hashed up to the root. It shows that the balance is in the checkpoint that everybody is shown (compare the
- * root with others'), not that the vault holds as much. Throws CurvebookError `BAD_PROOF`.
+ * The balances of a proof, each hashed up to the root. It shows that a balance is in the checkpoint with this root (ask others whether they see the
+ * same root), not that the vault holds as much. Throws CurvebookError `BAD_PROOF`.
  */
 export function verifyProof(
   deployment: Deployment,

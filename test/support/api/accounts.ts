@@ -1,4 +1,4 @@
-/** A state of accounts as nodes prove it. */
+/** A state trie of accounts, with the proofs that nodes give of it. */
 import { MerklePatriciaTrie, createMerkleProof } from '@ethereumjs/mpt';
 import { encodeRlp } from 'ethers';
 import { bytesToHex, hexToBytes, keccak256, keccakText } from '../../../core/hash.js';

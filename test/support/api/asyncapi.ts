@@ -1,4 +1,4 @@
-/** Frames of /ws held against the AsyncAPI document: what it does not describe, the server must not send. */
+/** Checks frames of /ws against the AsyncAPI document: the server must send nothing that it does not describe. */
 import { Ajv } from 'ajv';
 import type { ValidateFunction } from 'ajv';
 import { asyncApiDocument } from '../../../server/stream/document.js';

@@ -1,4 +1,4 @@
-/** What published clients can do here: their methods as tests call them, held against the table of the guide. */
+/** Records which methods of published clients work in tests, and compares them with the table of the guide. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -15,7 +15,7 @@ export const noCalls = (): ClientCalls => ({ works: new Set(), refusals: new Map
 
 const textOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
 
-/** What a client that throws nothing for it answers with when an action was refused. */
+/** The refusal in the answer of a client that does not throw when an action is refused. */
 function refusalIn(answer: unknown): string | null {
   const { status, response } = (answer ?? {}) as { status?: unknown; response?: unknown };
   return status === 'err' ? String(response) : null;

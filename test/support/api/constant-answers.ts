@@ -1,6 +1,6 @@
 /**
- * Fields of the read API's answers that are the same in every state of a ledger that trades at random, by the reason; other tests see those change that
- * this world leaves alone. A path begins with the endpoint; [] is any place in a list. Of lists, those that are always empty.
+ * Fields of the read API's answers that have one value in every state of a ledger that trades at random, grouped by the reason. Other tests see those
+ * change that random trading does not change. A path begins with the endpoint; [] is any item of a list. A list is named if it is always empty.
  */
 export const CONSTANT_ANSWERS: Readonly<Record<string, readonly string[]>> = {
   'Of the deployment, which stays what it is: deployment.test.ts has others, checkpoints.test.ts those of a checkpoint.':
@@ -97,7 +97,7 @@ export const CONSTANT_ANSWERS: Readonly<Record<string, readonly string[]>> = {
     ['/v0/status.last_reversal.event_count', '/v0/status.last_reversal.events', '/v0/status.last_reversal.time_ms'],
 };
 
-/** Endpoints that are not asked for this, each with the test that holds what it answers. */
+/** Endpoints that are left out here, each with the test that checks its answers. */
 export const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'Queries of the wire: constant-fields.test.ts asks every type of them.': ['post /info'],
   'Replies to actions say what became of the action: order-actions.test.ts and gateway.test.ts.': ['post /exchange'],
@@ -117,10 +117,10 @@ export const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Frames that say what endpoints of the read API answer; constant-fields.test.ts has the others. */
+/** Frames with the same contents as answers of the read API; constant-fields.test.ts has the others. */
 export const PLATFORM_FRAMES: readonly string[] = ['curves', 'fills', 'status'];
 
-/** Frames that say what endpoints of the swap API answer; swap-orders-stream.test.ts holds them against each other. */
+/** Frames with the same contents as answers of the swap API; swap-orders-stream.test.ts compares them. */
 export const SWAP_FRAMES: readonly string[] = ['swapOrders'];
 
 /** The same of answers of the swap API. A path begins with method and path of the endpoint, after `/api/v1`. */

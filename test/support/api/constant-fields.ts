@@ -1,6 +1,6 @@
 /**
- * Fields of answers and frames that are the same in every state, by the reason why the ledger knows no better. A path begins with the type of the
- * query, or with `/ws` and the channel; [] is any place in a list. Of lists, those that are always empty.
+ * Fields of answers and frames that have one value in every state, grouped by the reason why the ledger has no other. A path begins with the type of
+ * the query, or with `/ws` and the channel; [] is any item of a list. A list is named if it is always empty.
  */
 export const CONSTANT_FIELDS: Readonly<Record<string, readonly string[]>> = {
   'There are no perpetuals, and nothing that belongs to them: margin, positions, funding.': [

@@ -27,7 +27,7 @@ interface SlowTrade {
   quote: bigint;
 }
 
-/** The trades of a fill: an order is paid what its leg's price gives for the leg up to it, less what the orders before it got. */
+/** The trades of a fill. An order's quote amount is the leg's price for all base up to and including it, less what the orders before it got. */
 export function slowTrades(market: Market, fill: SlowFill): SlowTrade[] {
   const trades: SlowTrade[] = [];
   for (const leg of fill.legs) {
@@ -115,7 +115,7 @@ interface SlowPosition {
 /** An average-cost account: what is held has one cost; closing takes its share of it, rounded towards zero. */
 export function slowPosition(trades: readonly SlowTrade[]): SlowPosition {
   const result: SlowPosition = { bought: 0n, paid: 0n, sold: 0n, got: 0n, realised: 0n, closed: [] };
-  // Held is less than zero for what was sold without having it; its cost is then what it was sold for.
+  // `held` is negative for a short position; its cost is then what was received for it.
   let held = 0n;
   let cost = 0n;
   for (const { side, base, quote } of trades) {

@@ -1,4 +1,4 @@
-/** Answers held against the OpenAPI document: what it does not describe, the server must not say. */
+/** Checks answers against the OpenAPI document: the server must answer nothing that it does not describe. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { openApiDocument } from '../../../server/openapi/document.js';
@@ -50,12 +50,11 @@ export async function conformAnswer(method: string, url: string, response: Respo
   conform(method, url, status, JSON.parse(text));
 }
 
-/** Each query with its answer, as far as tests asked one. */
+/** The kinds of queries that tests have asked. */
 const answeredQueries = new Set<string>();
 
 /**
- * The same of an answer of the order interface, whose refusals are text. What a query is answered with depends on its type, so that its answer has
- * to be as the schema of that very type says.
+ * The same for an answer of the order interface, whose refusals are text. The answer to a query must match the schema for the query's type.
  */
 export async function conformWire(path: string, asked: string, response: Response): Promise<void> {
   const { status } = response;

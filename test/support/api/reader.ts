@@ -1,4 +1,4 @@
-/** A reader of the documentation: a folder that looks like a fresh clone, and a terminal in it. */
+/** Acts as a reader of the documentation: makes a folder like a fresh clone, and runs shell commands in it. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-/** What a clone does not have, or what a run would write to. */
+/** Folders that are not copied: a clone does not have them, or runs write to them. */
 const OWN_FOLDERS = new Set(['.curvebook', 'deployments']);
 /** Bounds, not expectations: machines that run tests are busy. */
 const COMMAND_TIMEOUT_MS = 180_000;

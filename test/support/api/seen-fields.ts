@@ -15,7 +15,7 @@ export function note(seen: Seen, path: string, value: unknown): void {
   } else add(JSON.stringify(value));
 }
 
-/** Where one value was seen, and no other; of a list, that it was always empty. */
+/** Paths that had one value only, with that value; and lists that were always empty. */
 export const constantsOf = (seen: Seen): Record<string, string> =>
   Object.fromEntries(
     [...seen].flatMap(([path, values]) => {

@@ -19,7 +19,7 @@ const db = await openDb(url, schema === '-' ? {} : { schema });
 async function append(writer: Writer, nonce: number): Promise<void> {
   await writer.tx(async (tx) => {
     const orderSeq = (await lastOrderSeq(tx)) + 1;
-    // Long enough for another process to read the same number, if it could.
+    // Long enough for another process to read the same row number, if it could.
     await sleep(2);
     await appendOrderRows(tx, [{ orderSeq, timeMs: 1, maker, signer: maker, nonce, kind: 'noop', effects: [] }]);
   });
@@ -30,7 +30,7 @@ async function begin(): Promise<void> {
   while ((await db.knex('meta').where({ key: 'go' }).first('value')) === undefined) await sleep(5);
 }
 
-/** Stops this very process, at once, until somebody lets it go on. */
+/** Stops this process with SIGSTOP until it gets SIGCONT. */
 const freeze = (): void => void process.kill(process.pid, 'SIGSTOP');
 
 async function outcomeOf(work: Promise<void>): Promise<string> {

@@ -32,7 +32,7 @@ const { contracts } = task;
 let stepsLeft = Number.POSITIVE_INFINITY;
 let aheadMs = 0;
 
-/** SIGKILL can't be caught: nothing of this process runs after it. */
+/** Wraps a step so that the process kills itself before the chosen one. SIGKILL can't be caught, so no code of this process runs after it. */
 function step<A extends unknown[], R>(run: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
   return (...args) => {
     stepsLeft -= 1;

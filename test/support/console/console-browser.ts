@@ -12,7 +12,7 @@ const executablePath = BROWSERS.find((path) => path !== '' && existsSync(path));
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** Pictures of every page, for people to look at. */
 const PICTURES = fileURLToPath(new URL('../../../cache/console/', import.meta.url));
-/** Of a longer page the beginning is kept. */
+/** Height of a picture; the rest of a longer page is cut off. */
 const PICTURE_MAX_PX = 3_000;
 /** What a browser notes of a server that is away or says by 503 that it is behind: the page shows it, and has no part in it. */
 const NO_FAULT = /ERR_CONNECTION_REFUSED|status of 503/;
@@ -24,7 +24,7 @@ const TOLD_LINES = 25;
 /** In the reason of a failure, which is listed with others. */
 const REASON_CHARS = 1_200;
 
-/** Whether there is a browser; says what is skipped where there is none. */
+/** Whether there is a browser; if not, prints which tests are skipped. */
 export function hasBrowser(): boolean {
   if (executablePath === undefined)
     console.log('skipped: the console in a browser, since there is no Chromium; Debian has it as the package chromium');
@@ -43,7 +43,7 @@ export interface ConsoleInBrowser {
   page: Page;
   /** Errors of the page, and whatever was asked of another machine, since the last call. */
   problems(): string[];
-  /** Serious faults of accessibility, and whether the page is wider than the window. */
+  /** Serious faults of accessibility, and a line if the page is wider than the window. */
   faults(): Promise<string[]>;
   picture(name: string): Promise<void>;
   /** Where the page is, what it shows, its problems so far and the newest lines of the sandbox: for a test that failed. */

@@ -59,7 +59,7 @@ export function commandsOf(code: string): Shown[] {
   return commands;
 }
 
-/** A printed line without what differs from run to run: numbers, hex, how many legs a fill has, which side it was on. */
+/** A printed line with placeholders for what differs from run to run: numbers, hex, the number of a fill's legs, its side. */
 export function lineShape(line: string): string {
   return line
     .replace(/0x[0-9a-fA-F]+/g, 'HEX')
@@ -74,8 +74,8 @@ export function parseShown(text: string): unknown {
 }
 
 /**
- * Where an answer has another shape than the one shown; empty when it has the same. Objects must have the same keys, values the same
- * type, but either may be null; of lists that are shown with elements each is compared with its counterpart, or else the first.
+ * Lists where an answer has another shape than the one shown; empty if there is no difference. Objects must have the same keys, and values the same
+ * type, but either may be null. Each item of a shown list is compared with the real item at its place, or with the first one if there are fewer.
  */
 export function shapeDifferences(shown: unknown, real: unknown, path = '$'): string[] {
   if (shown === '…' || shown === null || real === null) return [];

@@ -7,7 +7,7 @@ interface StandInOptions {
   rpcUrl: string;
 }
 
-/** Runs in the browser: nothing of this module is there but what is inside. */
+/** Runs in the browser, where only this function's own body exists: it must use nothing else of this module. */
 export function walletStandIn({ addresses, rpcUrl }: StandInOptions): void {
   const listeners: Record<string, ((value: unknown) => void)[]> = {};
   const tell = (event: string, value: unknown): void => (listeners[event] ?? []).forEach((listener) => listener(value));

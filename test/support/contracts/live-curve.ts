@@ -8,7 +8,7 @@ import type { ContractTransactionReceipt, Signer } from 'ethers';
 export const postFirstCurve = (contracts: Pick<Contracts, 'curveBook'>, poster: Signer): Promise<unknown> =>
   postCurve(contracts, poster, 1, 0);
 
-/** Posts the same as curve `seq`, which reflects nothing that was ever taken, as equal to its book on so many leading segments. */
+/** Posts the same curve under the number `seq`. Its snapshot volumes are zero, and `exactKnots` says on how many leading segments it equals its book. */
 export async function postCurve(
   { curveBook }: Pick<Contracts, 'curveBook'>,
   poster: Signer,

@@ -10,14 +10,14 @@ import type { Build } from '../../../deploy/build.js';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const SOURCES = 'test/fixtures/upgrades';
 
-/** As much as the stack needs to hold all variables. */
+/** The least optimization with which all variables fit on the stack. */
 const HASTY = {
   enabled: true,
   runs: 1,
   details: { yul: true, yulDetails: { stackAllocation: true, optimizerSteps: 'dhfoDgvulfn:' } },
 };
 
-/** Compiles the contracts of test/fixtures/upgrades into a folder of their own, unless they are. They need not be fast, only built fast. */
+/** Compiles the contracts of test/fixtures/upgrades into a folder of their own, unless that is done. Compile time matters, their gas does not. */
 export async function buildSuccessors(): Promise<Build> {
   const folder = join(ROOT, 'cache', 'successors');
   const places = { artifacts: join(folder, 'artifacts'), cache: join(folder, 'cache') };

@@ -13,7 +13,7 @@ const RUN = basename(process.env.TRANSPILED ?? `${process.pid}`).replace(/\W/g, 
 /** How the names of its spare schemas begin. */
 const PREFIX = `spare_${RUN}_`.toLowerCase();
 
-/** What is smaller is emptied sooner by deleting its rows than by making its files anew. */
+/** A smaller table is emptied faster by deleting its rows than by TRUNCATE, which creates new files. */
 const TRUNCATED_FROM_BYTES = 256 * 1_024;
 
 /** Gives the schema of `db`, which does not exist yet, every table: a spare one takes its name, else migrations make them. */
@@ -32,8 +32,8 @@ export async function takeSchema(db: Db): Promise<void> {
 }
 
 /**
- * Empties the schema of `db` and keeps it for others, under another name: what still writes to it by its old one fails. A schema whose
- * tables are not as migrations made them is dropped.
+ * Empties the schema of `db` and keeps it for other tests under another name; a connection that still writes by the old name fails. A schema whose
+ * tables are not as the migrations made them is dropped.
  */
 export async function giveBackSchema(db: Db): Promise<void> {
   const schema = schemaOf(db);
@@ -80,7 +80,7 @@ async function schemasOf(q: Knex): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Another one once any table, column, index, constraint or trigger of the schema is changed, or another migration has run. */
+/** A hash that changes with every table, column, index, constraint and trigger of the schema, and with the migrations that have run. */
 async function layoutMark(q: Knex, schema: string): Promise<string> {
   const { rows } = await q.raw<{ rows: { mark: string }[] }>(
     `with tables as (select oid, relname, relnatts, reloptions from pg_class where relnamespace = (select oid from pg_namespace where nspname = :schema))

@@ -1,4 +1,4 @@
-/** What the contracts do with a call, in the chain double. */
+/** The contracts of the chain double: what they do with a call. */
 import { Interface, type TransactionDescription } from 'ethers';
 import { toSafeInt } from '../../../core/amounts.js';
 import { decodePost, type PostRecord, type WordChanges } from '../../../core/curve/post.js';
@@ -23,7 +23,7 @@ export interface DoubleWorld {
   /** What everybody's wallet has of each token at the beginning. */
   wallets: readonly Address[];
   grantUnits: bigint;
-  /** Values that others log in each block, which fill its filter. */
+  /** How many values other contracts log in each block; they fill the block's bloom filter. */
   strangers?: number;
   /** Signed orders can be filled. */
   orders?: DoubleOrders;
@@ -206,7 +206,7 @@ export function event(abi: Interface, address: Address, name: string, values: un
   return { address, topics: topics as Hex[], data: data as Hex };
 }
 
-/** Calls that were decoded, by what decoded them: a transaction is tried, sent and mined, and views are asked again and again. */
+/** Decoded calls, by the interface that decoded them: a transaction is simulated, sent and mined, and views are called many times. */
 const decoded = new WeakMap<Interface, Map<string, TransactionDescription | null>>();
 const MAX_DECODED = 2_000;
 
@@ -396,7 +396,7 @@ function goLive(
   emit('CurvePosted', [marketId, seq, deadlineSec, snapAsk, snapBid, wordsHash(askWords, bidWords)]);
 }
 
-/** The volume that consumption counts from: such that what was taken since the cut ends where a segment does, beyond the exact ones. */
+/** The volume that consumption counts from after the raise: what was taken since the cut ends where a segment ends, except within exact ones. */
 function entered(segments: readonly Segment[], exact: number, cum: bigint, named: bigint): bigint {
   const taken = consumedUnits(cum, named);
   let end = 0n;
@@ -428,7 +428,7 @@ interface CurveSwap {
   amount: bigint;
   limit: bigint;
   ratePpm: bigint;
-  /** On top of what the curve takes; the operator's. */
+  /** The operator's fee, on top of what the curve takes. */
   inputFee?: bigint;
 }
 

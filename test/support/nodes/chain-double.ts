@@ -36,7 +36,7 @@ interface Block {
   /** What nodes answer of it: header, receipts and their logs. */
   sealed: SealedBlock;
   state: DoubleState;
-  /** What calls at its end came to, which is the same each time. */
+  /** Results of calls at the block's end, kept since they never change. */
   calls: Map<string, Hex | RpcResponseError>;
 }
 
@@ -174,7 +174,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
       token === undefined ? viewAnswer(world, block.state, to, data) : tokenAnswer(token, block.state, data, from);
     if (answer !== undefined) return answer;
     if (from === undefined) throw new RpcResponseError('eth_call', -32_000, `no such view: ${to} ${data}`, undefined);
-    // A call runs within the block that it is made at, which does not know its own hash.
+    // A call runs within its block, so `blockhash` of that block is zero.
     const { number, timestampSec } = block;
     const hashOf = (height: number) => (number - height > 256 || height >= number ? undefined : blocks[height]?.hash);
     const refusal = refusalOf(world, block.state, { timestampSec, hashOf }, { from, to, data });
@@ -286,7 +286,7 @@ function tokenAnswer(
   return ERC20.encodeFunctionResult(call.name, [results[call.name as keyof typeof results]()]) as Hex;
 }
 
-/** A transaction of others that logs this many values. */
+/** A transaction of other accounts that logs this many values. */
 function strangers(number: number, count: number): SealedTransaction {
   const logs = Array.from({ length: count }, (_, i) => ({
     address: keccakText(`stranger ${i % 50}`).slice(0, 42) as Address,

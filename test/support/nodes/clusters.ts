@@ -1,4 +1,4 @@
-/** PostgreSQL servers of a test's own, made of the binaries that the machine has. */
+/** Starts PostgreSQL servers for a single test, from the binaries that the machine has. */
 import { spawn, execFileSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ export interface Cluster {
   replica(name: string): Promise<Cluster>;
   /** Makes a replica a primary. */
   promote(): Promise<void>;
-  /** Ends it at once, as a lost machine does. */
+  /** Kills it at once, as the loss of its machine would. */
   kill(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Keepers over the chain in memory, driven step by step, each endpoint telling the truth. */
+/** Keepers over the chain in memory, driven step by step, with endpoints that answer correctly. */
 import { expect } from 'chai';
 import { Interface, MaxUint256 } from 'ethers';
 import { pino } from 'pino';
@@ -41,7 +41,7 @@ export interface DoubleKeepers {
   balance(account: string, symbol: string): Promise<bigint>;
   /** Every token's rows add up to what the vault holds at the scanned block, and each ref to zero. */
   expectConserved(): Promise<void>;
-  /** Derives everything anew; with endpoints it is held against the chain, too. */
+  /** Runs `verify`; with endpoints it compares the ledger with the chain, too. */
   verify(rpc?: RpcPool): Promise<VerifyReport>;
   /** The keepers of another database on the same chain; the first ones stop. */
   restart(db: Db, options?: KeeperOptions): Promise<DoubleKeepers>;
@@ -55,7 +55,7 @@ export async function startDouble(db: Db, options: KeeperOptions = {}): Promise<
 async function run(db: Db, chain: HistoryChain, options: KeeperOptions): Promise<DoubleKeepers> {
   const { rpc: own, manifest } = chain;
   const custodian = manifest.contracts.custodian.toLowerCase() as Address;
-  // Two that say the same, so that a difference is believed at once.
+  // Two endpoints with the same answers, so that a difference to the ledger counts at once.
   const names = ['double:0', 'double:1'];
   const connect = (name: string): Rpc => ({ ...own, name });
   const logger = pino({ level: 'silent' });

@@ -1,4 +1,4 @@
-/** A node as an outbox sees it: one account, a pool of one transaction per nonce, blocks when the test says so. */
+/** A node with all that an outbox uses of it: one account, a pool of one transaction per nonce, and blocks when the test mines them. */
 import { Transaction } from 'ethers';
 import { keccakText } from '../../../core/hash.js';
 import type { Address, Hex } from '../../../core/types.js';

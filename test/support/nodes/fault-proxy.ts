@@ -1,4 +1,4 @@
-/** A JSON-RPC node between a keeper and the real one, that fails in the ways in which nodes fail. */
+/** A JSON-RPC proxy between a keeper and its node that fails in the ways in which nodes fail. */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -9,8 +9,8 @@ export interface RpcRequestBody {
 }
 
 /**
- * What to do with a request: let it through, leave it unanswered, break the connection before or after it was passed on, answer an
- * error, answer this, or answer what this makes of the truth.
+ * What to do with a request: pass it on, leave it unanswered, break the connection before or after it was passed on, answer an error, answer a given
+ * value, or answer what a function makes of the node's answer.
  */
 export type Fault =
   | 'pass'
@@ -71,7 +71,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
         response.setHeader('content-type', 'application/json').end(JSON.stringify(reply));
       })
       .catch((error: unknown) => {
-        // The request was read to its end and is gone by now; what can be broken is its connection.
+        // The request was read completely, so it can't be aborted; its connection can.
         if (!(error instanceof Refusal && error.how === 'hang')) request.socket.destroy();
       });
   });

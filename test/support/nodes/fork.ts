@@ -33,7 +33,7 @@ export function forksOf(chain: ManualChain, stack: KeeperStack): Forks {
     async fork(mark, ...sends) {
       const height = await provider.getBlockNumber();
       await provider.send('evm_revert', [mark]);
-      // Else an empty block might be the very same one.
+      // Without another time, an empty block could have the same hash as the one that was removed.
       await provider.send('evm_increaseTime', [1]);
       await chain.mine();
       for (const send of sends) {

@@ -1,4 +1,4 @@
-/** Endpoints that tell something else than the chain behind them. */
+/** Endpoints whose answers differ from the chain behind them. */
 import { headerHash } from '../../../keepers/chain/header-hash.js';
 import { receiptsRoot } from '../../../keepers/chain/receipts-root.js';
 import type { Hex } from '../../../core/types.js';
@@ -15,7 +15,7 @@ type Depth = (typeof DEPTHS)[number];
  */
 export function hiding(name: string, behind: Rpc, depth: Depth, hides: (log: RpcLogAnswer) => boolean): Rpc {
   const level = DEPTHS.indexOf(depth);
-  /** Headers by the hash that they really have, and back. */
+  /** Changed headers by the true hash of their block. */
   const told = new Map<Hex, RpcHeaderAnswer>();
   const real = new Map<Hex, Hex>();
 

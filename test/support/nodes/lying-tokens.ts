@@ -1,4 +1,4 @@
-/** Endpoints behind which tokens answer as a test says: an endpoint that lies about them, or tokens that have become so for everybody. */
+/** Endpoints at which tokens answer as a test says: a single endpoint that lies about them, or, with the same lies at all endpoints, faulty tokens. */
 import type { Address, Hex } from '../../../core/types.js';
 import { RpcResponseError, type Rpc } from '../../../keepers/chain/rpc.js';
 

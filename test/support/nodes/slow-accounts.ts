@@ -1,6 +1,6 @@
 /**
- * What accounts must have come to, by the slowest means: from what the read API says of fills, decompositions and curves, and from the rows of the
- * order log, with no code of the ledger's. Amounts are integers of a token's smallest unit, prices fractions.
+ * Expected numbers of accounts, computed slowly and without the ledger's code: from the read API's fills, decompositions and curves, and from the rows
+ * of the order log. Amounts are integers of a token's smallest unit, prices fractions.
  */
 import type { Address, Market, Side } from '../../../core/types.js';
 import { slowPosition, slowTrades, type SlowFill } from '../api/market-data.js';
@@ -96,7 +96,7 @@ export async function hear(get: Get, market: Market): Promise<Heard> {
     fills.push(fillOf(market, one, body as { legs: LegBody[]; operator_gain: string }));
   }
   const curves = new Map<number, HeardCurve>();
-  // Some numbers never landed; there is no longer row of them than this.
+  // Some sequence numbers never landed, but never as many in a row as this.
   for (let seq = 1, missing = 0; missing < 200; seq += 1) {
     const { status, body } = await get(`/v0/curves/${market.pair}/${seq}`);
     missing = status === 200 ? 0 : missing + 1;
@@ -260,7 +260,7 @@ export function openAfter(
 /** What each maker offered in the book behind a curve, by side: orders up to its cut, less what blocks before it took. */
 function offeredBehind(heard: Heard, curve: HeardCurve, rows: readonly ParsedRow[]): Map<string, Record<Side, bigint>> {
   const { market } = heard;
-  // A touch goes on with the book of the curve that it prolongs, which may be a touch itself.
+  // A touch has the book of the curve that it prolongs, which may be a touch itself.
   let posted = curve;
   for (let base = heard.curves.get(posted.baseSeq); base !== posted; base = heard.curves.get(posted.baseSeq))
     posted = base!;

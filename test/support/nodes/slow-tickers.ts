@@ -1,6 +1,6 @@
 /**
- * What tickers, and profits as the exchange wire writes them, must be by the slowest means: from the decompositions of fills and the rows of the order
- * log, with no code of the ledger's.
+ * Expected tickers, and profits in the form of the exchange wire, computed slowly and without the ledger's code: from the decompositions of fills and
+ * the rows of the order log.
  */
 import type { Market, Side } from '../../../core/types.js';
 import { slowPosition, slowTrades } from '../api/market-data.js';
@@ -9,7 +9,7 @@ import { openAfter, type Heard, type ParsedRow } from './slow-accounts.js';
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 
-/** Decimals compare as numbers in which the wire's and ours differ: by zeros at their end. */
+/** A decimal without zeros at its end, in which the wire's decimals and ours may differ. */
 export function plain(text: string): string {
   return text.includes('.') ? text.replace(/0+$/, '').replace(/\.$/, '') : text;
 }

@@ -1,7 +1,7 @@
 /**
- * A search for what a colluding maker and taker could take from the operator by late fills: books that few knots can't follow, late fills
- * up to every knot and breakpoint and one unit around, of the best units or of any others, and then takers up to anywhere on the new curve.
- * All gains are exact, in subticks x base units; rounding to quote units is not part of it.
+ * Searches for what a colluding maker and taker could take from the operator by late fills. It tries books that few knots can't approximate well, late
+ * fills that end at every knot and breakpoint and one unit around, of the best units or of others, and then takers that end anywhere on the new curve.
+ * All gains are exact, in subticks x base units; rounding to quote units is left out.
  */
 import { exactKnots, raisedConsumption } from '../../../core/curve/carry.js';
 import { compressSide } from '../../../core/curve/compress.js';
@@ -30,7 +30,7 @@ const magnitude = (draw: Draw, bits: number): bigint => {
   return BigInt(top + draw(top));
 };
 
-/** Levels whose sizes and distances grow or shrink geometrically, with a wall, or dust in front, now and then. */
+/** Levels whose sizes and distances grow or shrink geometrically; some books have one very large level, or tiny ones at the best prices. */
 function adversarialLevels(draw: Draw, side: Side): Level[] {
   const bestTicks = 1_000 + draw(2_000_000);
   const count = 2 + draw(draw(4) === 0 ? 200 : 45);
@@ -56,7 +56,7 @@ function adversarialLevels(draw: Draw, side: Side): Level[] {
   return levels.filter(({ priceTicks }) => priceTicks > 0n);
 }
 
-/** A book from the draws, and the curve that the compressor makes of it, or one that is worse here and there by more than rounding. */
+/** A random book, and the curve that the compressor makes of it, or one that is worse than that in places by more than rounding. */
 export function adversarialSide(draw: Draw): AdversarialSide {
   const side: Side = draw(2) === 0 ? 'ask' : 'bid';
   const market = { lotUnits: draw(2) === 0 ? 1n : 10n ** BigInt(draw(15)) };
@@ -79,8 +79,8 @@ export function adversarialSide(draw: Draw): AdversarialSide {
 }
 
 /**
- * The least that the operator has gained, at any point, when takers walk `curve` and makers are credited with the best of `book`: the least
- * over all breakpoints of either, between which both costs are linear. Zero where nothing is sold.
+ * The operator's lowest gain when takers take from `curve` and makers are credited with the best of `book`: the minimum over all breakpoints of both,
+ * since both costs are linear between them. Zero before anything is sold.
  */
 function lowestGain(side: Side, curve: readonly Run[], book: readonly Run[]): bigint {
   let lowest = 0n;

@@ -1,4 +1,4 @@
-/** What makers and takers do while the processes behind the API die: they write down what they were promised, and never give up. */
+/** What makers and takers do while the server's processes are killed: they record every acknowledgement, and repeat what failed. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Wallet, isError } from 'ethers';
@@ -9,7 +9,7 @@ import { signQuote, type OrderAnswer, type QuoteAnswer } from '../swap-stack.js'
 import { FIRST_ASSET, placeWith, swap } from '../trading.js';
 import { micros, wei } from '../audit.js';
 
-/** What a maker was told. An order or a cancel that was sent and not answered is in none of the lists. */
+/** What was acknowledged to a maker. An order or a cancel that was sent and not answered is in none of the lists. */
 export interface Promised {
   placed: Set<number>;
   cancelSent: Set<number>;
@@ -35,8 +35,8 @@ const pause = (ms: number, { signal }: Pick<Pace, 'signal'>): Promise<void> =>
   delay(ms, undefined, { signal }).catch(() => undefined);
 
 /**
- * A maker that never rests: one order after the other far from the market, most of them cancelled. What fails because the server is
- * dead or not ready was not promised.
+ * A maker that places one order after the other far from the market, and cancels most of them. An action that fails because the server is down or not
+ * ready was not acknowledged.
  */
 export async function stream(
   stack: Stack,

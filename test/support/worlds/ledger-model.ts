@@ -1,6 +1,6 @@
 /**
- * What the ledger must say, told simply: everything is computed anew, from the events that the chain has now and from the orders that were
- * behind each curve, without any of the ledger's code, state or tables.
+ * A simple model of the ledger: it computes everything again each time, from the events that the chain has now and from the orders behind each curve,
+ * without any of the ledger's code, state or tables.
  */
 import { Interface } from 'ethers';
 import type { Address, Hex, Market, MarketSnapshot, Side, SnapshotOrder } from '../../../core/types.js';
@@ -183,7 +183,7 @@ export function standingAfter(world: ModelWorld, facts: readonly Fact[]): Standi
     } else if (name === 'Swap') {
       bookFill(world, standing, args);
     } else if (name === 'Transfer' && args['to'] === world.custodian && !explained.has(txHash)) {
-      // Sent to the vault without a word: nobody's.
+      // A plain transfer to the vault, without `deposit`, belongs to nobody.
       add(standing.balances, `unattributed:${address}`, args['value'] as bigint);
     }
   }

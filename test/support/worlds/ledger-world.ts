@@ -135,7 +135,7 @@ export interface History {
   orders: ModelOrder[];
   /** Set when the ledger halted as it had to: nothing more can happen. */
   ended: boolean;
-  /** How often things came about, so that a test can tell that it tested something. */
+  /** How often each kind of event happened, so that a test can check that it tested something. */
   seen: Map<string, number>;
   token(symbol: string): Address;
   /** The model as of the last block scanned. */

@@ -95,14 +95,14 @@ export type WorldStep =
   | { kind: 'scan' }
   | { kind: 'withdraw'; maker: number; base: boolean; permille: bigint };
 
-/** A whole market: order log, ledger, poster and chain, without any of their machinery. */
+/** A simple model of a market: order log, ledger, poster and chain, without databases, processes or transactions. */
 export interface World {
   step(step: WorldStep): void;
   rows: OrderLogRow[];
   publications: WorldPublication[];
   attributed: AttributedWorldFill[];
   balances: Map<string, bigint>;
-  /** How often each situation came up, so that a test can tell that it tested something. */
+  /** How often each situation came up, so that a test can check that it tested something. */
   seen: { late: number; trimmed: number; older: number; withdrawn: number; raised: number };
 }
 
@@ -116,7 +116,7 @@ interface WorldOptions {
 
 const MID_TICKS = 100n;
 
-/** What the fills of each side of each curve, those of its touches included, brought the operator together. */
+/** The operator's total gain from the fills of each side of each curve, those of its touches included. */
 export function gainsByCurve({ publications, attributed }: World): (SideGains & { side: Side; curve: string })[] {
   const curves = new Map<string, SideGains & { side: Side; curve: string }>();
   const posted = new Map(publications.map(({ market, seq, postedSeq }) => [`${market}:${seq}`, postedSeq]));

@@ -1,4 +1,4 @@
-/** Databases that an earlier state of the project made: how a test gets a copy of one, as it was left. test/fixtures/ledgers/README.md says how they are made. */
+/** Copies of databases that earlier versions of the project made, unchanged. test/fixtures/ledgers/README.md says how they are made. */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -46,7 +46,7 @@ export function olderLedgers(kind: Db['kind']): OlderLedger[] {
     .filter((ledger) => ledger.kind === kind);
 }
 
-/** A copy, as it was left: nothing has migrated it. It goes with the database that `open` makes; `closeOlderLedger` comes first. */
+/** A copy that nothing has migrated yet. It is removed with the database that `open` makes; `closeOlderLedger` must be called before. */
 export async function openOlderLedger(ledger: OlderLedger, open: OpenTestDb): Promise<Db> {
   const empty = await open();
   const bytes = gunzipSync(readFileSync(join(FOLDER, `${ledger.name}.gz`)));

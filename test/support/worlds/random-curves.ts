@@ -74,7 +74,7 @@ export function randomConsumed(random: Random, segments: readonly Segment[]): bi
   return random.int(0, 19) === 0 ? random.big(0n, 2n ** 92n - 1n) : random.pick(choices);
 }
 
-/** Amounts at which something changes, for one mode: whole segments and prices, one unit next to them, limits, and any others. */
+/** Amounts for one mode, mostly such at which the result changes: whole segments and their prices, one unit next to them, limits; and any others. */
 export function randomAmount(
   random: Random,
   grid: Grid,

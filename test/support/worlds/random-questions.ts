@@ -1,4 +1,4 @@
-/** Random questions to the planner: our own curve and pools around one price, an amount within their depth, and a fee by parts. */
+/** Random questions to the route planner: our own curve and pools around one price, an amount within their depth, and a fee for each part. */
 import type { RouteQuestion } from '../../../core/swap/pricing.js';
 import { venuesIn } from '../../../core/swap/paths.js';
 import { OWN, type Source } from '../../../core/swap/source.js';

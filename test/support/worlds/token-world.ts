@@ -50,7 +50,7 @@ export interface TokenWorldOptions {
   watcher?: Partial<WatcherDeps>;
 }
 
-/** Starts keepers whose looks at tokens come with every block; differences are judged at the pace of a real platform. */
+/** Starts keepers that check tokens at every block; how long a difference must last before it counts is as on a real platform. */
 export async function startTokenWorld(db: Db, options: TokenWorldOptions = {}): Promise<TokenWorld> {
   const { endpoints = 1, reverts, chain = doubleChain() } = options;
   const lies: Lies[] = Array.from({ length: endpoints }, () => new Map());

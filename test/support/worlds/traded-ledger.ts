@@ -1,6 +1,6 @@
 /**
- * A ledger that trades at random and is reorganised at random: makers' orders in the order log, books that are cut from them, curves with the
- * words of their best prices, and fills that are attributed to the books' orders. What it leaves in the database is all that a test needs.
+ * A ledger with random trades and random reorganisations: makers' orders in the order log, books at cuts of it, curves with the words of the books'
+ * best prices, and fills that are attributed to the books' orders. Tests use only what it writes into the database.
  */
 import { attributeFill, openSide, orderFillsOf, type SideState } from '../../../core/attribution.js';
 import { packSide, wordsHash } from '../../../core/curve/words.js';
