@@ -27,6 +27,7 @@ import { createReadStore } from '../../server/read/store.js';
 import { createSessions } from '../../server/stream/sessions.js';
 import type { Db } from '../../ledger/types.js';
 import { loadWorld } from './world.js';
+import { SILENT_METRICS } from '../../test/support/api/silent-metrics.js';
 
 const [mode = 'bare', url = '', fills = '0', blockSec = ''] = process.argv.slice(2);
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -65,31 +66,7 @@ async function curvebookApp(): Promise<Koa> {
   const gateway = await createGateway({ db, writer, config, readiness, clock, logger: silent });
   const checkpoints = createCheckpointView({ db, deploymentId: 'bench', pollIntervalMs: 60_000, logger: silent });
   await checkpoints.refresh();
-  const metrics = createMetrics({
-    readiness,
-    ledger: () => null,
-    solvency: () => [],
-    proofs: () => null,
-    transfers: () => [],
-    orderReverts: () => Promise.resolve(null),
-    swapProfits: () => Promise.resolve([]),
-    tokens: () => [],
-    unattributed: () => Promise.resolve([]),
-    suspense: () => Promise.resolve({ items: [], units: [] }),
-    operator: () => Promise.resolve([]),
-    pairs: () => Promise.resolve([]),
-    business: () => Promise.resolve(null),
-    signers: () => [],
-    endpoints: () => [],
-    heads: () => null,
-    hints: () => null,
-    settler: () => null,
-    poster: () => null,
-    storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
-    replication: () => null,
-    gateway: () => null,
-    nowMs: clock,
-  });
+  const metrics = createMetrics({ ...SILENT_METRICS, nowMs: clock });
   const limits = readLimits(1_000_000_000);
   const sessions = createSessions();
   const read = readRoutes({

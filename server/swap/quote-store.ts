@@ -1,5 +1,5 @@
 import { keccakText } from '../../core/hash.js';
-import { orderTypedData, type OrderDomain } from '../../core/swap/typed-data.js';
+import { orderTypedData, type OrderDomain, type OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { appendQuotes, type SwapQuote, type SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
 import type { Db } from '../../ledger/types.js';
@@ -59,6 +59,9 @@ export function createQuoteStore(db: Db, domain: OrderDomain, salt: string): Quo
       }),
   };
 }
+
+/** What the owner of a quote signs, from the text that `createQuoteStore` stored. */
+export const typedDataOf = ({ typedData }: SwapQuote): OrderTypedData => JSON.parse(typedData) as OrderTypedData;
 
 /** First nonce of an owner. Permit2 keeps 256 nonces in a word, and the first use of a word costs more gas, so nonces are consecutive. */
 function firstNonce(salt: string, owner: Address): bigint {

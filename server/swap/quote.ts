@@ -11,7 +11,7 @@ import {
 } from '../../core/swap/pricing.js';
 import { callsIn } from '../../core/swap/paths.js';
 import { mayTake, type Standing } from '../../core/swap/trust.js';
-import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
+import { WITNESS_TYPE_STRING } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
@@ -24,7 +24,7 @@ import { approvalAnswer, approvalState, bringsPermit, type ApprovalState } from 
 import { createCheckGas, type Check } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
-import type { QuoteStore } from './quote-store.js';
+import { typedDataOf, type QuoteStore } from './quote-store.js';
 import { refuseWhileSpent, refusedFor, standingOf, withPermit } from './standing.js';
 import { requireToken } from './tokens.js';
 
@@ -267,7 +267,7 @@ function answerOf(deps: SwapDeps, quote: SwapQuote, approval: ApprovalState) {
     permit2: {
       allowanceTarget: deps.permit2,
       spender: deps.settler,
-      typedData: JSON.parse(quote.typedData) as OrderTypedData,
+      typedData: typedDataOf(quote),
       witnessTypeString: WITNESS_TYPE_STRING,
     },
     approval: approvalAnswer(deps, quote, approval),

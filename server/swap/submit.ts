@@ -1,6 +1,5 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Hex } from '../../core/types.js';
 import {
   acceptOrder,
@@ -19,6 +18,7 @@ import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
 import { checkFunds, readOwner, type OwnerState } from './funds.js';
 import { orderStatus } from './order.js';
+import { typedDataOf } from './quote-store.js';
 import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
 
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
@@ -71,7 +71,7 @@ async function proveOwner(deps: SwapDeps, quote: SwapQuote, signature: Hex, know
 
 function accepted(deps: SwapDeps, quote: SwapQuote, signature: Hex, code: Hex): Promise<Hex | null> {
   const { eth, permit2, maxGas = DEFAULT_CHECK_GAS } = deps;
-  const digest = digestOf(JSON.parse(quote.typedData) as OrderTypedData);
+  const digest = digestOf(typedDataOf(quote));
   return acceptedSignature(eth, { owner: quote.owner, code }, digest, signature, { maxGas, permit2 });
 }
 

@@ -27,6 +27,7 @@ import { deposit, fillOf, generationOf, withFills } from '../support/generations
 import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 import { conformTo, DOCUMENT } from '../support/api/openapi.js';
 import { startReadServer, type ReadServer } from '../support/api/read-server.js';
+import { SILENT_METRICS } from '../support/api/silent-metrics.js';
 
 /** Requests per database in CI; test:deep multiplies them. */
 const REQUESTS = 1_500;
@@ -236,31 +237,7 @@ forOneDatabase((name, open) =>
       server = await startReadServer(db, MARKETS, { checkpoints: view, limits }, [...routers, probing]);
       await fill(db);
       await view.refresh();
-      const { registry } = createMetrics({
-        readiness: () => ({ ready: true, reason: null }),
-        ledger: () => null,
-        solvency: () => [],
-        proofs: () => null,
-        transfers: () => [],
-        orderReverts: () => Promise.resolve(null),
-        swapProfits: () => Promise.resolve([]),
-        tokens: () => [],
-        unattributed: () => Promise.resolve([]),
-        suspense: () => Promise.resolve({ items: [], units: [] }),
-        operator: () => Promise.resolve([]),
-        pairs: () => Promise.resolve([]),
-        business: () => Promise.resolve(null),
-        signers: () => [],
-        endpoints: () => [],
-        heads: () => null,
-        hints: () => null,
-        settler: () => null,
-        poster: () => null,
-        storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
-        replication: () => null,
-        gateway: () => null,
-        nowMs: () => 0,
-      });
+      const { registry } = createMetrics(SILENT_METRICS);
       const probes = probeRoutes({
         failure: () => null,
         ready: () => ({ ready: false, reason: 'standby' }),

@@ -23,6 +23,7 @@ import { orderAction, limit, until } from '../support/gateway-suite.js';
 import { createMarket } from '../../core/market.js';
 import { addGeneration, addressOf, post, seed, signRequest } from '../support/gateway.js';
 import { DAI, USDC } from '../support/markets.js';
+import { SILENT_METRICS } from '../support/api/silent-metrics.js';
 
 const silent = { info: () => undefined, error: () => undefined };
 const contract = `0x${'1'.repeat(40)}`;
@@ -113,31 +114,7 @@ describe('a process that waits for its logs', () => {
     onServing: (isServing: boolean) => void told.push(isServing),
     onSwapOrder: () => undefined,
     onOutdated: () => undefined,
-    metrics: createMetrics({
-      readiness: () => ({ ready: true, reason: null }),
-      ledger: () => null,
-      solvency: () => [],
-      proofs: () => null,
-      transfers: () => [],
-      orderReverts: () => Promise.resolve(null),
-      swapProfits: () => Promise.resolve([]),
-      tokens: () => [],
-      unattributed: () => Promise.resolve([]),
-      suspense: () => Promise.resolve({ items: [], units: [] }),
-      operator: () => Promise.resolve([]),
-      pairs: () => Promise.resolve([]),
-      business: () => Promise.resolve(null),
-      signers: () => [],
-      endpoints: () => [],
-      heads: () => null,
-      hints: () => null,
-      settler: () => null,
-      poster: () => null,
-      replication: () => null,
-      gateway: () => null,
-      storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
-      nowMs: () => 0,
-    }),
+    metrics: createMetrics(SILENT_METRICS),
   });
   let db: Db;
   let door: Door;

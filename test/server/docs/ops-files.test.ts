@@ -5,7 +5,8 @@ import { parse } from 'yaml';
 import { settingsSchema } from '../../../cli/config.js';
 import { ROLE_NAMES } from '../../../ledger/roles.js';
 import { SETTINGS_DOC, settingsDoc } from '../../../cli/settings-doc.js';
-import { createMetrics, type MetricSources } from '../../../server/ops/metrics.js';
+import { createMetrics } from '../../../server/ops/metrics.js';
+import { SILENT_METRICS } from '../../support/api/silent-metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 
@@ -36,33 +37,6 @@ const alerts = (parse(read('deploy/ops/alerts.yml')) as { groups: { rules: Rule[
 
 const dashboards = ['dashboard.json', 'business.json'].map((name) => read(`deploy/ops/grafana/${name}`));
 const panels = dashboards.flatMap((text) => (JSON.parse(text) as { panels: Panel[] }).panels);
-
-/** Every metric exists, and none says anything. */
-const SILENT: MetricSources = {
-  readiness: () => ({ ready: true, reason: null }),
-  ledger: () => null,
-  solvency: () => [],
-  proofs: () => null,
-  transfers: () => [],
-  orderReverts: () => Promise.resolve(null),
-  swapProfits: () => Promise.resolve([]),
-  tokens: () => [],
-  unattributed: () => Promise.resolve([]),
-  suspense: () => Promise.resolve({ items: [], units: [] }),
-  operator: () => Promise.resolve([]),
-  pairs: () => Promise.resolve([]),
-  business: () => Promise.resolve(null),
-  signers: () => [],
-  endpoints: () => [],
-  heads: () => null,
-  hints: () => null,
-  settler: () => null,
-  poster: () => null,
-  storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
-  replication: () => null,
-  gateway: () => null,
-  nowMs: () => 0,
-};
 
 /** Services that run this program. */
 const ours = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === 'serve');
@@ -148,7 +122,7 @@ describe('The files for operators', () => {
   });
 
   it('ask for metrics that exist, and for labels that they have', async () => {
-    const { registry } = createMetrics(SILENT);
+    const { registry } = createMetrics(SILENT_METRICS);
     const known = new Set((await registry.getMetricsAsJSON()).map((metric) => metric.name));
     const asked = [read('deploy/ops/alerts.yml'), ...dashboards].join().match(/curvebook_\w+/g);
     const names = new Set((asked ?? []).map((name) => name.replace(/_bucket$/, '')));
@@ -192,7 +166,7 @@ describe('The files for operators', () => {
         .match(/curvebook_\w+/g)
         ?.map((name) => name.replace(/_bucket$/, '')),
     );
-    const { registry } = createMetrics(SILENT);
+    const { registry } = createMetrics(SILENT_METRICS);
     const own = (await registry.getMetricsAsJSON())
       .map(({ name }) => name)
       .filter((name) => !/^curvebook_(process|nodejs)_/.test(name));
@@ -219,7 +193,7 @@ describe('The files for operators', () => {
   });
 
   it('say what each metric means', async () => {
-    const { registry } = createMetrics(SILENT);
+    const { registry } = createMetrics(SILENT_METRICS);
     const metrics = registry.getMetricsAsArray() as unknown as { name: string; help: string; labelNames: string[] }[];
     const rows = metrics
       .filter(({ name }) => !/^curvebook_(process|nodejs)_/.test(name))
