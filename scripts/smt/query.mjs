@@ -36,9 +36,9 @@ function nameOf(term) {
 }
 
 /** The term with constant conditions evaluated; the compiler writes many of them. */
-function folded(term) {
+function simplified(term) {
   if (typeof term === 'string') return term;
-  const [head, ...parts] = term.map(folded);
+  const [head, ...parts] = term.map(simplified);
   if (head === 'and' || head === 'or') {
     const [neutral, final] = head === 'and' ? ['true', 'false'] : ['false', 'true'];
     const left = parts.filter((part) => part !== neutral);
@@ -199,7 +199,7 @@ export function withoutBits(text, { forget }) {
   const commands = parse(text);
   const facts = commands
     .filter(([head]) => head === 'assert')
-    .flatMap(([, term]) => conjunctsOf(folded(term)))
+    .flatMap(([, term]) => conjunctsOf(simplified(term)))
     .filter((fact) => fact !== 'true');
   const slices = slicing(equalitiesOf(facts));
   const wraps = wrapsOf(facts);

@@ -6,7 +6,10 @@ export type UserFill = StreamSchemas['UserFill'];
 
 /** A maker's open orders and fills as they are known now. */
 export interface OrderState {
-  /** False from a lost connection until what was missed has been read. */
+  /**
+   * False after each new connection until the open orders were read. It stays true while a connection is lost; the stream's `onState` tells of
+   * that.
+   */
   isComplete: boolean;
   /** By order id. */
   open: ReadonlyMap<number, OrderRow>;
@@ -90,10 +93,21 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
     if (fresh.length > 0) listeners.onFills?.(fresh);
   }
 
-  /** Reads, page by page, the fills between the newest known one and a snapshot that has no room for all new ones. */
+  /**
+   * Reads, page by page, the fills between the newest known one and a snapshot that has no room for all new ones. A query that fails is repeated: what
+   * was left out now would never be told, since later snapshots begin after it.
+   */
   async function missed(sinceMs: number, untilMs: number): Promise<void> {
     for (let from = sinceMs; !isOver;) {
-      const page = await read.info<UserFill[]>({ type: 'userFillsByTime', user, startTime: from, endTime: untilMs });
+      let page: UserFill[];
+      try {
+        page = await read.info<UserFill[]>({ type: 'userFillsByTime', user, startTime: from, endTime: untilMs });
+      } catch (error) {
+        if (isOver) return;
+        listeners.onError?.(error);
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        continue;
+      }
       add(page);
       const last = page.reduce((latest, { time }) => Math.max(latest, time), from);
       if (page.length < SNAPSHOT_FILLS || last <= from) return;
