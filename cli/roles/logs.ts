@@ -6,12 +6,12 @@ import { LOG_OF_ROLE, type Role } from '../../ledger/roles.js';
 import type { Db, Writer } from '../../ledger/types.js';
 
 /** How long a process that has some of its logs waits for the others before its roles begin without them. */
-const GRACE_MS = 750;
+export const GRACE_MS = 750;
 /**
  * How long a log must have been free before a process takes it that lacks the first of its own: of two standbys for the same roles, the one that gets
  * that first gets all of them.
  */
-const POLITE_MS = 500;
+export const POLITE_MS = 500;
 
 interface RoleLogs {
   /** Roles whose logs this process has. */
@@ -43,7 +43,9 @@ export function acquireLogs(db: Db, wanted: readonly Role[], { signal, onLost, l
   const lead = Promise.withResolvers<void>();
 
   async function take(role: Role): Promise<Writer> {
-    const options = { signal, onLost, freeForMs: () => freeForMs(role), hurry: lead.promise };
+    const onSilent = (silentMs: number): void =>
+      logger.warn({ role, silentMs }, 'ended the session of a silent process, which held a log');
+    const options = { signal, onLost, onSilent, freeForMs: () => freeForMs(role), hurry: lead.promise };
     const writer = await acquireWriter(db, LOG_OF_ROLE[role], options);
     held.set(role, writer);
     if (role === roles[0]) lead.resolve();

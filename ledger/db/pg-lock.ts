@@ -4,8 +4,8 @@ import { PG_SESSION_SQL, pgConnectionOf, schemaOf } from './db.js';
 import type { Db } from '../types.js';
 
 /**
- * A PostgreSQL advisory lock, held for as long as its own connection lives. The holder sends a query every second, so that others see that
- * it is alive: a frozen process would keep its connection, and its lock with it.
+ * A PostgreSQL advisory lock, held for as long as its own connection lives. The holder sends a query every KEEPALIVE_MS, so that others see
+ * that it is alive: a frozen process would keep its connection, and its lock with it.
  */
 export interface AdvisoryLock {
   /** Why the lock was lost; null while it is held. */
@@ -26,21 +26,28 @@ interface AdvisoryLockOptions {
   /** Once it resolves, the lock is tried at once. */
   hurry: Promise<unknown> | undefined;
   signal: AbortSignal | undefined;
+  /** Called when this process ended the session of a holder that had been silent for so long. */
+  onSilent: ((silentMs: number) => void) | undefined;
   /** Called at most once, never after `release`. */
   onLost: (reason: string) => void;
 }
 
-/** A holder that has sent nothing for so long counts as frozen: a waiting process ends its session. Three times its usual pause. */
-export const SILENT_MS = 3_000;
+/** How often a holder shows that it is alive. */
+export const KEEPALIVE_MS = 500;
+/**
+ * A holder that has sent nothing for so long counts as frozen: a waiting process ends its session. Five times its usual pause: one that only
+ * collects garbage or gets no processor for 2 s keeps its logs. Whoever loses one that way can't write any more, and starts again.
+ */
+export const SILENT_MS = 2_500;
 /** The server itself ends a silent session after this time, so that its lock becomes free even while no process waits for it. */
 const SESSION_TIMEOUT_MS = 15_000;
 /** How long the database may take to answer before the holder takes its connection for dead. */
 const ANSWER_TIMEOUT_MS = 9_000;
 /** How often a waiting process checks whether the holder is alive. */
-const LOOK_MS = 500;
+export const LOOK_MS = 250;
 /** A transaction without a statement for so long, while another process waits for it, counts as frozen. */
 const STUCK_MS = 2_000;
-/** Application name of lock sessions: only sessions with it are ended, because they are known to send a query each second. */
+/** Application name of lock sessions: only sessions with it are ended, because they are known to send queries all the time. */
 const APPLICATION = 'curvebook lock';
 
 /**
@@ -97,7 +104,8 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
       await pause();
       if (performance.now() - lookedMs < LOOK_MS) continue;
       lookedMs = performance.now();
-      await client.query(END_SILENT_HOLDER, [key, SILENT_MS, APPLICATION]);
+      const ended = await client.query<{ silent_ms: number }>(END_SILENT_HOLDER, [key, SILENT_MS, APPLICATION]);
+      for (const { silent_ms: silentMs } of ended.rows) options.onSilent?.(silentMs);
     }
     await client.query(LIMIT_SESSION);
   } catch (error) {
@@ -132,7 +140,8 @@ const LIMIT_SESSION = `select set_config('idle_session_timeout', '${SESSION_TIME
   where current_setting('server_version_num')::int >= 140000`;
 
 /** Needs no privilege beyond LOGIN, because a role may end its own sessions. */
-const END_SILENT_HOLDER = `select pg_terminate_backend(activity.pid)
+const END_SILENT_HOLDER = `select pg_terminate_backend(activity.pid),
+    round(extract(epoch from clock_timestamp() - state_change) * 1000)::int as silent_ms
   from pg_locks join pg_stat_activity as activity on activity.pid = pg_locks.pid
   where locktype = 'advisory' and granted and objsubid = 1
     and database = (select oid from pg_database where datname = current_database())

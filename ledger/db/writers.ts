@@ -8,7 +8,7 @@ import pg from 'pg';
 import { RolledBackError, sendChange } from './dialects.js';
 import { CommitUnknownError, DatabaseError, WriterLostError, databaseErrorCode } from '../errors.js';
 import { beforeClose } from './db.js';
-import { holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';
+import { KEEPALIVE_MS, LOOK_MS, holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';
 import { migrations } from '../migrations/index.js';
 import type { Db, LogName, Queryable, Transaction, Writer } from '../types.js';
 
@@ -17,6 +17,8 @@ interface AcquireOptions {
   signal?: AbortSignal;
   /** Called at most once, when the log is lost other than by `release`. */
   onLost?: (error: WriterLostError) => void;
+  /** PostgreSQL: called when a standby ends the session of a holder that has been silent for so long, because it is frozen. */
+  onSilent?: (silentMs: number) => void;
   /** PostgreSQL: how often a standby asks for the lock. */
   pollMs?: number;
   /** PostgreSQL: how often a holder shows that it is alive. */
@@ -27,10 +29,7 @@ interface AcquireOptions {
   hurry?: Promise<unknown>;
 }
 
-const POLL_MS = 250;
-const KEEPALIVE_MS = 1_000;
-/** How often a take-over checks whether a frozen process blocks it. */
-const LOOK_MS = 250;
+export const POLL_MS = 250;
 
 /**
  * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own. A holder
@@ -50,6 +49,7 @@ export async function acquireWriter(db: Db, log: LogName, options: AcquireOption
           freeForMs: options.freeForMs ?? (() => 0),
           hurry: options.hurry,
           signal: options.signal,
+          onSilent: options.onSilent,
           onLost: (reason) => lose(reason),
         });
   try {
