@@ -20,6 +20,10 @@ export const HOUR_MS = 3_600_000;
 const PAGE = 50;
 /** When all transactions of a used nonce lack a receipt for so long, another transaction is taken to have used it. */
 const GIVE_UP_MS = 120_000;
+/** When the endpoint in use has shown no receipt of a used nonce for so long, all are asked: it may hide them, or lag. */
+const HIDDEN_MS = 5_000;
+/** How long until all are asked again, at most; twice as long each time that nobody has one. */
+const MAX_SURVEY_MS = 40_000;
 
 export interface CostsDeps {
   role: CostRole;
@@ -55,16 +59,30 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
   /** When a nonce without a receipt was first asked for. */
   const askedMs = new Map<number, number>();
 
+  let survey = { lastMs: Number.NEGATIVE_INFINITY, pauseMs: HIDDEN_MS };
+
   const isGivenUp = (firstMs: number): boolean => monotonicMs() - firstMs >= GIVE_UP_MS;
+
+  /** Whether the others are to be asked, too, for receipts that the endpoint in use does not have. */
+  function isSurvey(nonces: readonly number[]): boolean {
+    const waitedMs = monotonicMs() - Math.min(...nonces.map((nonce) => askedMs.get(nonce) ?? monotonicMs()));
+    return waitedMs >= GIVE_UP_MS || (waitedMs >= HIDDEN_MS && monotonicMs() - survey.lastMs >= survey.pauseMs);
+  }
 
   async function collect(lastNonce = Number.MAX_SAFE_INTEGER): Promise<TransactionCost[]> {
     const rows = await readUncosted(db.knex, role, { signer, limit: PAGE, lastNonce });
     if (rows.length === 0) return [];
+    const isLast = isSurvey(rows.map(({ nonce }) => nonce));
     const answers = await readReceipts(
       rpc,
       rows.map(({ hash }) => hash),
-      { isLast: rows.some(({ nonce }) => isGivenUp(askedMs.get(nonce) ?? monotonicMs())) },
+      { isLast },
     );
+    if (isLast) {
+      const isFound = answers.some((receipt) => receipt !== null);
+      const pauseMs = isFound ? HIDDEN_MS : Math.min(2 * survey.pauseMs, MAX_SURVEY_MS);
+      survey = { lastMs: monotonicMs(), pauseMs };
+    }
     const nonces = [...new Set(rows.map((row) => row.nonce))];
     // The page may lack replacements of its last nonce.
     if (rows.length === PAGE && nonces.length > 1) nonces.pop();

@@ -18,7 +18,7 @@ export interface TxReceipt {
 /**
  * Receipts of transactions, in the order asked. Null for a transaction that was not mined, whose receipt a second endpoint does not have
  * yet, or on which endpoints differ: stored costs must not depend on one endpoint that invents receipts. Where the endpoint in use has none at all, the
- * others are asked for the last look (`isLast`) alone.
+ * others are asked with `isLast` alone.
  */
 export async function readReceipts(
   rpc: Rpc,

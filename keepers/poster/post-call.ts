@@ -3,7 +3,10 @@ import { encodePost, type PostRecord, type BlockRef } from '../../core/curve/pos
 import type { Address, Hex } from '../../core/types.js';
 import { chunks } from '../../ledger/db/columns.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
-import { RpcResponseError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';
+import { onOne, type EthReader } from '../../liquidity/eth.js';
+import { confirmed, surveyOf } from '../chain/quorum.js';
+import { RpcResponseError, RpcUnavailableError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';
+import { hashesToItself, parseHeader, type Header } from '../watcher/scan/headers.js';
 import { keccakText } from '../../core/hash.js';
 
 const BOOK = CurveBook__factory.createInterface();
@@ -49,27 +52,45 @@ export async function revertReason(rpc: Rpc, hash: Hex, blockNumber: number): Pr
 }
 
 /**
- * The error of each record that would revert at the newest block, by its place in the list. The node runs a call within its newest block,
- * which does not know its own hash, so the records are tried with the block before as the one they were cut from.
+ * The error of each record that would revert at the newest block, by its place in the list, as most of the endpoints say: one that is wrong
+ * must not stop posting. The node runs a call within its newest block, which does not know its own hash, so the records are tried with the
+ * block before as the one they were cut from. Throws RpcUnavailableError when no endpoint has the ledger's newest block.
  */
 export async function wouldRevert(
   rpc: Rpc,
-  at: { from: Address; to: Address; headBlock: number },
+  at: { from: Address; to: Address; head: BlockRef },
   records: readonly PostRecord[],
 ): Promise<ReadonlyMap<number, string>> {
-  const number = at.headBlock - 1;
-  const { hash } = (await rpc.call('eth_getBlockByNumber', [toQuantity(number), false])) as { hash: Hex; number: Hex };
+  const block = { number: at.head.number - 1, hash: await parentHash(rpc, at.head) };
   const failing = new Map<number, string>();
   for (const part of chunks([...records.entries()], CONCURRENCY)) {
     await Promise.all(
       part.map(async ([i, record]) => {
-        const data = postCalldata({ number: number, hash }, [record]);
-        const error = await errorOf(rpc, { from: at.from, to: at.to, data }, 'latest');
+        const call = { from: at.from, to: at.to, data: postCalldata(block, [record]) };
+        const first = await errorOf(rpc, call, 'latest');
+        if (first === null) return;
+        const error = confirmed(await surveyOf(rpc, (one) => errorOf(one, call, 'latest'), first), String);
         if (error !== null) failing.set(i, error);
       }),
     );
   }
   return failing;
+}
+
+/** The parent of a block of the ledger: its header names it. Where headers can't be hashed, most of the endpoints must. */
+async function parentHash(rpc: Rpc, { number, hash }: BlockRef): Promise<Hex> {
+  const read = async (one: EthReader): Promise<Header> => {
+    const header = parseHeader(await one.call('eth_getBlockByNumber', [toQuantity(number), false]));
+    if (header?.hash === hash) return header;
+    throw new RpcUnavailableError(`the endpoint does not have block ${number} of the ledger`);
+  };
+  const proven = await onOne(rpc, async (one) => {
+    const header = await read(one);
+    return hashesToItself(header) ? header : null;
+  });
+  const agreed = proven ?? confirmed(await surveyOf(rpc, read), (header) => header.parentHash);
+  if (agreed === null) throw new RpcUnavailableError(`endpoints differ on the parent of block ${number}`);
+  return agreed.parentHash;
 }
 
 const POST = keccakText('post(bytes)').slice(0, 10);

@@ -320,7 +320,8 @@ export function createPoster(deps: PosterDeps): Poster {
       if (due.length > 0) block(POSTS_REVERT);
       return [];
     }
-    const at = { from: outbox.signer, to: deps.curveBook, headBlock: view.head.toBlock };
+    const head = { number: view.head.toBlock, hash: view.head.blockHash };
+    const at = { from: outbox.signer, to: deps.curveBook, head };
     const failing = await wouldRevert(
       deps.rpc,
       at,

@@ -1,6 +1,7 @@
 /** One simulation, from a seed to a verdict. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Address } from '../../core/types.js';
 import type { Role } from '../../ledger/roles.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { createAuditor } from './auditor.js';
@@ -117,7 +118,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     await starting;
     const listed = world.chain.setting.markets;
     const clients = createClients(world, backend, listed);
-    const auditor = createAuditor(world, backend, clients.promises, weather.reorganisedMs, path);
+    const isSilent = (token: Address): boolean => endpoints.silentTokens.has(token);
+    const auditor = createAuditor(world, backend, clients.promises, weather.reorganisedMs, path, isSilent);
     const orders = createOrderAuditor(world, clients.swappers, {
       reorganisedMs: weather.reorganisedMs,
       isReady() {
