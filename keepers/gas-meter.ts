@@ -1,22 +1,18 @@
 /** Stores the costs of a keeper's transactions in the background. Receipts that can't be read now are read later. */
-import type { Logger } from 'pino';
 import { createCosts, type Costs, type CostsDeps } from './chain/costs.js';
 import { startLoop, type Loop } from './loop.js';
 
 const INTERVAL_MS = 10_000;
 const MAX_BACKOFF_MS = 300_000;
 
-interface GasMeterDeps extends CostsDeps {
-  logger: Logger;
-}
-
 /** Reads receipts of mined transactions until the signal. */
-export function startGasMeter(deps: GasMeterDeps, signal: AbortSignal): Loop {
+export function startGasMeter(deps: CostsDeps, signal: AbortSignal): Loop {
   let costs: Costs | null = null;
   const step = async (): Promise<void> => {
     costs ??= await createCosts(deps);
     // A page at a time: after a long pause there may be several.
     while (!signal.aborted && (await costs.collect()).length > 0);
+    await costs.repair();
     await costs.findUnknown();
   };
   const name = `gas meter of the ${deps.role}`;

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:failover [-- --rows 200000 --json]`: how soon a standby takes over from a process with every role that is killed, when the order log is
  * that long: its first acknowledged order and its first publication after the kill, its memory, and beside them how long a process takes that starts from
- * what is stored. Needs DATABASE_URL to name a PostgreSQL server. Fails when a goal is missed or an acknowledged order is lost.
+ * what is stored. Needs DATABASE_URL to name a PostgreSQL server. Fails when a goal is missed or an acknowledged order is lost. `--freezes N` measures instead
+ * how soon standbys have the roles of processes that are frozen, in N rounds.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,9 +20,14 @@ import { startChild, type Child } from '../../test/support/child.js';
 import { accountOf, startStack, until, type Stack } from '../../test/support/stack.js';
 import { FIRST_ASSET, place } from '../../test/support/trading.js';
 import { holds, type Row } from '../gateway/measure.js';
+import { measureFreezes } from './freezes.js';
 
 const { values } = parseArgs({
-  options: { rows: { type: 'string', default: '200000' }, json: { type: 'boolean', default: false } },
+  options: {
+    rows: { type: 'string', default: '200000' },
+    freezes: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
 });
 const ROWS = Number.parseInt(values.rows, 10);
 const ORDER_GOAL_SEC = 2;
@@ -163,24 +169,39 @@ async function measure(stack: Stack, db: Db): Promise<Row[]> {
   ];
 }
 
-const stack = await startStack({ databaseUrl: url.toString(), blockTimeMs: 1_000, processes: [''] });
-const db = await openDb(url.toString());
-try {
-  const rows = await measure(stack, db);
-  if (values.json)
-    process.stdout.write(`${JSON.stringify({ rows: rows.map((row) => ({ ...row, holds: holds(row) })) })}\n`);
-  else
-    for (const row of rows) {
-      const bound =
-        row.bound === null ? '' : 'atLeast' in row.bound ? `>= ${row.bound.atLeast}` : `<= ${row.bound.atMost}`;
-      const verdict = row.bound === null ? '' : holds(row) ? 'holds' : 'MISSED';
-      const value = `${row.value.toPrecision(3)} ${row.unit}`;
-      process.stdout.write(`${row.what.padEnd(56)} ${value.padStart(12)}  ${bound.padEnd(8)} ${verdict}\n`);
-    }
+function print(rows: readonly Row[]): void {
   process.exitCode = rows.every(holds) ? 0 : 1;
-} finally {
-  await Promise.all(children.map((child) => child.end('SIGKILL')));
-  await stack.close();
-  await db.knex.raw('drop schema if exists ?? cascade', [schema]);
-  await db.close();
+  if (values.json) {
+    process.stdout.write(`${JSON.stringify({ rows: rows.map((row) => ({ ...row, holds: holds(row) })) })}\n`);
+    return;
+  }
+  for (const row of rows) {
+    const bound =
+      row.bound === null ? '' : 'atLeast' in row.bound ? `>= ${row.bound.atLeast}` : `<= ${row.bound.atMost}`;
+    const verdict = row.bound === null ? '' : holds(row) ? 'holds' : 'MISSED';
+    const value = `${row.value.toPrecision(3)} ${row.unit}`;
+    process.stdout.write(`${row.what.padEnd(56)} ${value.padStart(12)}  ${bound.padEnd(8)} ${verdict}\n`);
+  }
 }
+
+async function run(): Promise<void> {
+  const db = await openDb(url.toString());
+  try {
+    if (values.freezes !== undefined) {
+      print(await measureFreezes(url.toString(), Number.parseInt(values.freezes, 10)));
+      return;
+    }
+    const stack = await startStack({ databaseUrl: url.toString(), blockTimeMs: 1_000, processes: [''] });
+    try {
+      print(await measure(stack, db));
+    } finally {
+      await Promise.all(children.map((child) => child.end('SIGKILL')));
+      await stack.close();
+    }
+  } finally {
+    await db.knex.raw('drop schema if exists ?? cascade', [schema]);
+    await db.close();
+  }
+}
+
+await run();

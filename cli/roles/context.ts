@@ -1,3 +1,4 @@
+import type { ArchiveStore } from '../../keepers/archive/store.js';
 import type { Settler } from '../../keepers/settler/settler.js';
 import type { Logger } from 'pino';
 import type { MinOrderUnits } from '../../core/min-order.js';
@@ -52,6 +53,8 @@ export interface RoleContext<C extends BaseConfig = BaseConfig> {
   minOrderUnits: MinOrderUnits;
   writers: Map<LogName, Writer>;
   keepers: KeeperFacts;
+  /** Where the archive's files are, if not in ARCHIVE_DIR. */
+  archiveStore?: ArchiveStore;
   watcherStatus(): WatcherStatus;
   readiness(): Readiness;
   /** Null on SQLite, and before the first look. */

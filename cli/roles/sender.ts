@@ -16,20 +16,21 @@ export function posterContract(rpc: RpcPool, address: Address): ServedContract {
   return { contract, mayAct: (signer) => mayPost(rpc, contract, signer) };
 }
 
-/** The archive in its folder; null where none is configured. Throws ConfigError for one that is damaged or another deployment's. */
+/** The archive in its folder, or where the context has it; null where none is configured. Throws ConfigError for one that is damaged or another deployment's. */
 export async function archiveOf(
-  { config, logger, nowMs }: RoleContext,
+  { config, logger, nowMs, archiveStore }: RoleContext,
   privateKey: Hex,
 ): Promise<PosterDeps['archive']> {
   const { ARCHIVE_DIR: dir, ARCHIVE_REQUIRED: required, manifest } = config;
-  if (dir === undefined) {
+  const store = archiveStore ?? (dir === undefined ? null : createFolderStore(dir));
+  if (store === null) {
     // A sandbox's manifest has accounts; nobody restores one.
     if (manifest.accounts.length === 0) logger.warn('ARCHIVE_DIR is not set: a lost database can not be made again');
     return null;
   }
   try {
     const { deploymentId } = manifest;
-    return { archive: await openArchive({ store: createFolderStore(dir), deploymentId, privateKey, nowMs }), required };
+    return { archive: await openArchive({ store, deploymentId, privateKey, nowMs }), required };
   } catch (error) {
     if (error instanceof ArchiveError) throw new ConfigError([`ARCHIVE_DIR: ${error.message}`]);
     throw error;

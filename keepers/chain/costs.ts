@@ -1,5 +1,6 @@
 /** What a keeper's transactions cost, from receipts, and what they cost in the last hour. */
 import { Transaction as SignedTransaction } from 'ethers';
+import type { Logger } from 'pino';
 import type { Address, Hex } from '../../core/types.js';
 import {
   UNKNOWN_HASH,
@@ -9,8 +10,11 @@ import {
   type CostRole,
   type TransactionCost,
 } from '../../ledger/transactions/costs.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readSignedAt } from '../../ledger/transactions/outbox.js';
 import type { Db, Transaction, Writer } from '../../ledger/types.js';
+import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
+import { createCostRepair } from './cost-repair.js';
 import { readReceipts, saidBy, type TxReceipt } from './receipts.js';
 import type { Rpc } from './rpc.js';
 import { createUnknownCosts } from './unknown-costs.js';
@@ -24,6 +28,9 @@ const GIVE_UP_MS = 120_000;
 const HIDDEN_MS = 5_000;
 /** How long until all are asked again, at most; twice as long each time that nobody has one. */
 const MAX_SURVEY_MS = 40_000;
+/** How often receipts of transactions that have become final are read again. */
+const CONFIRM_MS = 60_000;
+const NO_BLOCK = -1;
 
 export interface CostsDeps {
   role: CostRole;
@@ -34,6 +41,7 @@ export interface CostsDeps {
   nowMs(): number;
   /** For intervals; a step of the wall clock must neither free nor lock the budget. */
   monotonicMs(): number;
+  logger: Logger;
   /** Further writes in the same transaction. */
   also?(tx: Transaction, costs: readonly TransactionCost[]): Promise<void>;
 }
@@ -45,13 +53,18 @@ export interface Costs {
    * Stores costs of nonces that were given up and whose receipts have come to light since, whichever key of the role signed them. Asks now and then.
    */
   findUnknown(): Promise<void>;
+  /**
+   * Corrects the stored costs of this signer that a reorganisation changed: at once those whose transactions are sent again, and now and then
+   * those in blocks that have become final.
+   */
+  repair(): Promise<void>;
   /** Fees of the last hour. Of a nonce without a receipt it is the most that was bid for it: a limit must not rest on who hides one. */
   spentWei(): bigint;
 }
 
 /** Costs of one signer; the last hour's costs of earlier processes are included. */
 export async function createCosts(deps: CostsDeps): Promise<Costs> {
-  const { role, db, writer, rpc, signer, nowMs, monotonicMs } = deps;
+  const { role, db, writer, rpc, signer, nowMs, monotonicMs, logger } = deps;
   const startedMs = nowMs();
   /** Fees paid, by monotonic time. */
   let recent: { nonce: number; feeWei: bigint; atMs: number }[] = [];
@@ -59,6 +72,10 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
   /** When a nonce without a receipt was first asked for. */
   const askedMs = new Map<number, number>();
 
+  /** When costs were first noted that were deleted since, because the chain has them otherwise: that is when they were paid. */
+  const correctedMs = new Map<number, number>();
+  const repair = createCostRepair({ role, db, writer, rpc, logger, only: signer });
+  let confirmedMs = Number.NEGATIVE_INFINITY;
   let survey = { lastMs: Number.NEGATIVE_INFINITY, pauseMs: HIDDEN_MS };
 
   const isGivenUp = (firstMs: number): boolean => monotonicMs() - firstMs >= GIVE_UP_MS;
@@ -98,7 +115,10 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
       });
     }
     await countAll(found);
-    for (const { nonce } of found) askedMs.delete(nonce);
+    for (const { nonce } of found) {
+      askedMs.delete(nonce);
+      correctedMs.delete(nonce);
+    }
     return found;
   }
 
@@ -119,7 +139,7 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     rows: readonly { nonce: number; hash: Hex; txKey: string; sentMs: number }[],
     answers: readonly (TxReceipt | null)[],
   ): TransactionCost | null {
-    const seenMs = nowMs();
+    const seenMs = correctedMs.get(nonce) ?? nowMs();
     for (const [i, { hash, txKey, ...row }] of rows.entries()) {
       if (row.nonce !== nonce) continue;
       const receipt = answers[i] ?? null;
@@ -133,10 +153,25 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     return { signer, nonce, hash: UNKNOWN_HASH, ...nothing, seenMs };
   }
 
-  const unknown = createUnknownCosts({ role, db, writer, rpc, nowMs, monotonicMs });
+  const unknown = createUnknownCosts({ role, db, writer, rpc, monotonicMs });
+
+  async function correct(): Promise<void> {
+    const head = await lastGeneration(db.knex);
+    if (head === null) return;
+    const isDue = monotonicMs() - confirmedMs >= CONFIRM_MS;
+    if (isDue) confirmedMs = monotonicMs();
+    for (const { nonce, seenMs } of await repair.repair(isDue ? head.toBlock - MAX_REORG_BLOCKS : NO_BLOCK)) {
+      correctedMs.set(nonce, seenMs);
+      recent = recent.filter((one) => one.nonce !== nonce);
+    }
+    if (correctedMs.size === 0) return;
+    while ((await collect()).length > 0);
+    for (const [nonce, seenMs] of correctedMs) if (nowMs() - seenMs >= HOUR_MS) correctedMs.delete(nonce);
+  }
 
   return {
     collect,
+    repair: correct,
     async findUnknown() {
       // What was sent before the last hour was no part of it, however late it comes to light.
       for (const { nonce, feeWei } of (await unknown.find()).filter((cost) => cost.signer === signer))

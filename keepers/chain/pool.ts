@@ -6,6 +6,7 @@ import { isFailedCall } from '../../liquidity/eth.js';
 import type { Vote } from './rpc.js';
 import {
   RpcAnswerTooLargeError,
+  RpcBusyError,
   RpcContradictionError,
   RpcResponseError,
   RpcUnavailableError,
@@ -253,13 +254,14 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
   const otherChain = (one: Endpoint): RpcUnavailableError =>
     new RpcUnavailableError(`${one.raw.name} serves chain ${one.servedChain}, not ${expected}`);
 
-  function fail(one: Endpoint, problem: string): void {
+  function fail(one: Endpoint, problem: string, leastMs = 0): void {
     // Another chain is counted where it is detected.
     if (isOfOtherChain(one)) return;
     one.failures += 1;
     one.counts.silent += 1;
     one.problem = problem;
-    one.pausedUntilMs = nowMs() + Math.min(FIRST_PAUSE_MS * 2 ** (one.failures - 1), LONGEST_PAUSE_MS);
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (one.failures - 1), LONGEST_PAUSE_MS);
+    one.pausedUntilMs = nowMs() + Math.max(pauseMs, leastMs);
     // After a failure another node may answer at this address.
     one.chainCheckedMs = Number.NEGATIVE_INFINITY;
     if (endpoints.length > 1)
@@ -284,7 +286,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
   /** Penalises an endpoint for silence, or for an answer that can't be true. */
   function blame(one: Endpoint, error: unknown): void {
     if (error instanceof RpcAnswerTooLargeError) convict(one, error.message);
-    else fail(one, describe(error));
+    else fail(one, describe(error), error instanceof RpcBusyError ? error.waitMs : 0);
   }
 
   function succeed(one: Endpoint): void {
@@ -359,7 +361,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         const atFault = (error instanceof RpcContradictionError ? endpointOf(error.endpoint) : undefined) ?? one;
         if (atFault === one) tried.add(one);
         if (error instanceof RpcContradictionError) convict(atFault, error.message);
-        else fail(one, describe(error));
+        else blame(one, error);
       }
     }
     throw last;

@@ -10,11 +10,17 @@ export type Endpoints = Rpc & Partial<Pick<RpcPool, 'endpoints' | 'survey' | 'at
 /**
  * Asks each endpoint of a client separately, also paused ones when the others are no majority, so that an endpoint that made the others
  * fail can't decide alone. A silent or slow endpoint, or one that answers an error, has no vote; the last error is thrown when there is no
- * vote. `first` is the client's answer so far: with one endpoint it is the only vote.
+ * vote. `first` is the client's answer so far: with one endpoint it is the only vote. With `isPatient` a majority is waited for, as long as
+ * requests may take; else a second from the first answer on.
  */
-export async function surveyOf<T>(rpc: Endpoints, ask: (one: Rpc) => Promise<T>, first?: T): Promise<Vote<T>[]> {
+export async function surveyOf<T>(
+  rpc: Endpoints,
+  ask: (one: Rpc) => Promise<T>,
+  first?: T,
+  isPatient = false,
+): Promise<Vote<T>[]> {
   const count = (rpc.endpoints ?? []).length;
-  if (rpc.survey !== undefined && count > 1) return rpc.survey(ask, majorityOf(count), false);
+  if (rpc.survey !== undefined && count > 1) return rpc.survey(ask, majorityOf(count), isPatient);
   return [{ endpoint: rpc, answer: first ?? (await ask(rpc)), convict: () => undefined }];
 }
 

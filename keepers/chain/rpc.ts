@@ -1,4 +1,5 @@
 import { unescape } from 'node:querystring';
+import { toSafeInt } from '../../core/amounts.js';
 import { RpcResponseError, RpcUnavailableError } from '../../core/rpc-errors.js';
 import type { Hex } from '../../core/types.js';
 
@@ -24,6 +25,17 @@ export class RpcAnswerTooLargeError extends RpcContradictionError {
   constructor(message: string) {
     super(`RPC_ANSWER_TOO_LARGE: ${message}`);
     this.name = 'RpcAnswerTooLargeError';
+  }
+}
+
+/** The endpoint has asked not to be asked for a while. */
+export class RpcBusyError extends RpcUnavailableError {
+  /** How much longer, at most MAX_RETRY_AFTER_MS. */
+  readonly waitMs: number;
+  constructor(message: string, waitMs: number) {
+    super(message);
+    this.name = 'RpcBusyError';
+    this.waitMs = waitMs;
   }
 }
 
@@ -71,27 +83,47 @@ interface RpcAnswer {
   error?: { code: number; message: string; data?: unknown };
 }
 
+/** Longest time for which an endpoint can have itself left alone: one that says a day must not be lost for a day. */
+const MAX_RETRY_AFTER_MS = 30_000;
+/** Statuses with which a server may say when to come back. */
+const BUSY: readonly number[] = [429, 503];
+
 /**
  * A JSON-RPC client over HTTP. Every request is limited by `timeoutMs`, and its answer by the method's byte limit. Reading stops at the
- * limit and throws RpcAnswerTooLargeError.
+ * limit and throws RpcAnswerTooLargeError. Redirections are not followed: requests go where the operator said, and nowhere else. After a 429
+ * or 503 that says when to come back, nothing is sent before that, for half a minute at most: RpcBusyError. `nowMs` is for intervals.
  */
-export function createRpc(url: string, timeoutMs = 5_000): Rpc {
+export function createRpc(url: string, timeoutMs = 5_000, nowMs = (): number => performance.now()): Rpc {
   const target = new URL(url);
   const name = target.host;
   const headers = { 'content-type': 'application/json', ...authorization(target) };
   target.username = target.password = '';
+  let busyUntilMs = Number.NEGATIVE_INFINITY;
+
+  function throwWhileBusy(): void {
+    const waitMs = busyUntilMs - nowMs();
+    if (waitMs <= 0) return;
+    throw new RpcBusyError(`${name} asked to be left alone for ${Math.ceil(waitMs / 1_000)} s`, waitMs);
+  }
 
   async function send(body: unknown, requests: readonly RpcRequest[]): Promise<unknown> {
+    throwWhileBusy();
     try {
       const response = await fetch(target, {
         method: 'POST',
+        redirect: 'error',
         headers,
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(timeoutMs),
       });
+      if (BUSY.includes(response.status)) {
+        busyUntilMs = nowMs() + retryAfterMs(response.headers.get('retry-after'));
+        throwWhileBusy();
+      }
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
       return parseAnswer(await readBounded(response, batchBytes(requests)));
     } catch (error) {
+      if (error instanceof RpcBusyError) throw error;
       if (error instanceof TooLarge) throw tooLarge(requests, error);
       throw new RpcUnavailableError(`no answer from ${name}: ${describe(error)}`, error);
     }
@@ -233,6 +265,13 @@ function authorization({ username, password }: URL): { authorization?: string } 
   if (username === '' && password === '') return {};
   const credentials = `${unescape(username)}:${unescape(password)}`;
   return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
+}
+
+/** What a Retry-After header says, in seconds or as a date, within bounds; 0 for none, or one that can't be read. */
+function retryAfterMs(header: string | null): number {
+  if (header === null) return 0;
+  const ms = /^\d{1,9}$/.test(header) ? 1_000 * toSafeInt(BigInt(header)) : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
 }
 
 function describe(error: unknown): string {

@@ -47,7 +47,6 @@ interface UnknownCostsDeps {
   db: Db;
   writer: Writer;
   rpc: Rpc;
-  nowMs(): number;
   /** For intervals only. */
   monotonicMs(): number;
   /** What becomes durable with each that was looked at, in its transaction; `found` is null where still nobody has a receipt. */
@@ -56,10 +55,11 @@ interface UnknownCostsDeps {
 
 /**
  * The costs of a role that were noted as unknown, whichever of its keys signed them. A call asks for the next page of them, at most once a minute, and
- * returns those that were found and are noted now, as seen at this moment. An endpoint that does not answer finds none and is no error.
+ * returns those that were found and are noted now, with the time at which they were given up: some minutes after their block, whenever they come to
+ * light, so that they count in the hour and on the day in which they were paid. An endpoint that does not answer finds none and is no error.
  */
 export function createUnknownCosts(deps: UnknownCostsDeps): { find(): Promise<TransactionCost[]> } {
-  const { role, db, writer, rpc, nowMs, monotonicMs, also } = deps;
+  const { role, db, writer, rpc, monotonicMs, also } = deps;
   let askedMs = monotonicMs();
   let last = { signer: '', nonce: -1 };
 
@@ -84,9 +84,9 @@ export function createUnknownCosts(deps: UnknownCostsDeps): { find(): Promise<Tr
         if (end === null && also === undefined) continue;
         await writer.tx(async (tx) => {
           if (end === null) return also!(tx, unknown, null);
-          const { signer, nonce } = unknown;
+          const { signer, nonce, seenMs } = unknown;
           await dropCosts(tx, role, { signer, from: nonce, to: nonce });
-          const cost = { signer, nonce, ...end, txKey: await readTxKey(tx, end.hash), seenMs: nowMs() };
+          const cost = { signer, nonce, ...end, txKey: await readTxKey(tx, end.hash), seenMs };
           await insertCosts(tx, role, [cost]);
           await also?.(tx, unknown, cost);
           found.push(cost);

@@ -7,7 +7,7 @@ import type { TransactionCost } from '../../ledger/transactions/costs.js';
 import type { Transaction } from '../../ledger/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import { createCosts, type Costs } from '../chain/costs.js';
-import { createCostRepair, presumeReverts } from './cost-repair.js';
+import { createOrderCostRepair, presumeReverts } from './cost-repair.js';
 import type { ExecutorDeps } from './deps.js';
 
 interface OrderCosts {
@@ -34,7 +34,7 @@ const MOST_UNPRICED = 10_000;
 export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
   const { db, writer, rpc, outbox, marketData, nowMs, monotonicMs = nowMs, logger } = deps;
   const costs = new Map<Address, Costs>();
-  const repair = createCostRepair(deps);
+  const repair = createOrderCostRepair(deps);
   let repairWarnedMs = Number.NEGATIVE_INFINITY;
   /** Fills that could not be priced, and since when. */
   const unpricedMs = new Map<string, number>();
@@ -47,7 +47,8 @@ export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
       await presumeReverts(tx, mined);
     };
     const known =
-      costs.get(signer) ?? (await createCosts({ role: 'executor', db, writer, rpc, signer, nowMs, monotonicMs, also }));
+      costs.get(signer) ??
+      (await createCosts({ role: 'executor', db, writer, rpc, signer, nowMs, monotonicMs, logger, also }));
     costs.set(signer, known);
     return known;
   }

@@ -201,6 +201,7 @@ export function createPoster(deps: PosterDeps): Poster {
       signer: outbox.signer,
       nowMs: deps.nowMs,
       monotonicMs,
+      logger,
     });
     let reverted = false;
     for (const cost of await costs.collect()) {
@@ -212,6 +213,7 @@ export function createPoster(deps: PosterDeps): Poster {
         await noteRevert(cost);
       }
     }
+    await costs.repair();
     await costs.findUnknown();
     owner = await ownerWatch.read(head.toBlock, markets, { seqs: reverted });
     settledGeneration = head.generation;

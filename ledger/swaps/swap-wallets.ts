@@ -3,7 +3,6 @@ import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Dealing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
-import { highest, lowest } from '../db/aggregates.js';
 import { fromColumn, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import { COST_TABLES, type TransactionCost } from '../transactions/costs.js';
@@ -203,32 +202,6 @@ export async function dropReverts(tx: Knex.Transaction, signer: Address, nonces:
     const hashes = tx('outbox').where({ signer, nonce }).select('hash');
     await tx('swap_reverts').whereIn('tx_hash', hashes).delete();
   }
-}
-
-/**
- * Signers with transactions that the chain has dropped although their costs are stored, with the lowest such nonce; their keeper sends it
- * again.
- */
-export async function readReopened(q: Queryable): Promise<{ signer: Address; nonce: number }[]> {
-  const found: { signer: Address; nonce: number }[] = [];
-  for (const { signer, count } of await readUnmined(q)) {
-    if (count === 0) continue;
-    const first = await lowest(q('outbox').where({ signer, finished: 0 }), 'nonce');
-    if (first === null) continue;
-    const cost: unknown = await q('order_costs').where({ signer }).where('nonce', '>=', first).first('nonce');
-    if (cost !== undefined) found.push({ signer, nonce: first });
-  }
-  return found;
-}
-
-/** Every signer with stored costs of orders, with the highest nonce. */
-export async function readCostedSigners(q: Queryable): Promise<{ signer: Address; lastNonce: number }[]> {
-  const found: { signer: Address; lastNonce: number }[] = [];
-  for (const { signer } of await readUnmined(q)) {
-    const last = await highest(q('order_costs').where({ signer }), 'nonce');
-    if (last !== null) found.push({ signer, lastNonce: last });
-  }
-  return found;
 }
 
 /**

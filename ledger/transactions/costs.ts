@@ -4,10 +4,12 @@ import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { GAS_DAYS, periodOf } from '../accounts/tables.js';
 import { addTo, createSums, storeSums, type Sums } from '../accounts/sums.js';
+import { highest, lowest } from '../db/aggregates.js';
 import { chunks, fromColumn, insertAll, isSqlite, toColumn } from '../db/columns.js';
 import { placeholders, sendChange, sendForRows } from '../db/dialects.js';
 import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
+import { readUnmined } from './outbox.js';
 
 /** Who sends transactions, and the table of what they cost. */
 export const COST_TABLES = { poster: 'post_costs', settler: 'settlement_costs', executor: 'order_costs' } as const;
@@ -110,6 +112,35 @@ export async function readCostsAfter(
     `select * from ${COST_TABLES[role]} where signer = ? and nonce > ? and block_number <= ? and hash <> ? ` +
     'order by nonce limit ?';
   return (await sendForRows<StoredRow>(q, sql, [signer, after, toBlock, UNKNOWN_HASH, limit])).map(fromRow);
+}
+
+/**
+ * Signers with transactions that the chain has dropped although their costs are stored, with the lowest such nonce; their keeper sends it
+ * again.
+ */
+export async function readReopened(q: Queryable, role: CostRole): Promise<{ signer: Address; nonce: number }[]> {
+  const found: { signer: Address; nonce: number }[] = [];
+  for (const { signer, count } of await readUnmined(q)) {
+    if (count === 0) continue;
+    const first = await lowest(q('outbox').where({ signer, finished: 0 }), 'nonce');
+    if (first === null) continue;
+    const cost: unknown = await q(COST_TABLES[role]).where({ signer }).where('nonce', '>=', first).first('nonce');
+    if (cost !== undefined) found.push({ signer, nonce: first });
+  }
+  return found;
+}
+
+/** Every signer with stored costs of a role, with the highest nonce. */
+export async function readCostedSigners(
+  q: Queryable,
+  role: CostRole,
+): Promise<{ signer: Address; lastNonce: number }[]> {
+  const found: { signer: Address; lastNonce: number }[] = [];
+  for (const { signer } of await readUnmined(q)) {
+    const last = await highest(q(COST_TABLES[role]).where({ signer }), 'nonce');
+    if (last !== null) found.push({ signer, lastNonce: last });
+  }
+  return found;
 }
 
 /** Nonces of which no receipt was ever found, by signer and nonce, those after `after`, at most `limit`. */

@@ -1,16 +1,20 @@
 /** The gas meter: what it does not count twice, late, or on the wrong day. */
 import { expect } from 'chai';
 import { Transaction } from 'ethers';
+import { pino } from 'pino';
 import { createCosts, type Costs } from '../../keepers/chain/costs.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
 import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import type { Address, Hex } from '../../core/types.js';
 import { migrate } from '../../ledger/db/db.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { migrations } from '../../ledger/migrations/index.js';
 import { COST_TABLES, UNKNOWN_HASH, readCosts, type CostRole } from '../../ledger/transactions/costs.js';
-import { finishOutbox, insertOutbox } from '../../ledger/transactions/outbox.js';
+import { finishOutbox, insertOutbox, reopenOutbox } from '../../ledger/transactions/outbox.js';
 import type { Db, Writer } from '../../ledger/types.js';
+import { commitGeneration } from '../../ledger/chain/ledger-log.js';
 import { forEachDatabase } from '../support/db.js';
+import { OPERATOR, blockOf, generationOf } from '../support/generations.js';
 
 const SIGNER: Address = `0x${'5e'.repeat(20)}`;
 const FEE_WEI = 21_000n * 10n ** 9n;
@@ -26,11 +30,14 @@ forEachDatabase((name, open, openBare) => {
     /** Transactions of which the node has a receipt. */
     let known: Set<Hex>;
     let writer: Writer | null;
+    /** Of transactions that burn otherwise than most. */
+    let gasUsed: Map<Hex, bigint>;
 
     beforeEach(async () => {
       db = await open();
       nowMs = 1_800_000_000_000;
       known = new Set();
+      gasUsed = new Map();
       writer = null;
     });
 
@@ -48,17 +55,22 @@ forEachDatabase((name, open, openBare) => {
             const hash = params[0] as Hex;
             if (!known.has(hash)) return null;
             const fields = { transactionHash: hash, status: '0x1', blockNumber: '0x7' };
-            return { ...fields, gasUsed: toQuantity(21_000n), effectiveGasPrice: toQuantity(10n ** 9n) };
+            return {
+              ...fields,
+              gasUsed: toQuantity(gasUsed.get(hash) ?? 21_000n),
+              effectiveGasPrice: toQuantity(10n ** 9n),
+            };
           }),
         ),
     };
 
-    async function start(role: CostRole): Promise<Costs> {
+    async function start(role: CostRole, from: Rpc = rpc): Promise<Costs> {
       writer ??= await acquireWriter(
         db,
         role === 'poster' ? 'publication' : role === 'settler' ? 'settlement' : 'swap',
       );
-      return createCosts({ role, db, writer, rpc, signer: SIGNER, nowMs: () => nowMs, monotonicMs: () => nowMs });
+      const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
+      return createCosts({ ...clock, role, db, writer, rpc: from, signer: SIGNER, logger: pino({ level: 'silent' }) });
     }
 
     /** Transactions that the chain has used the nonces of, as their keeper stored them. */
@@ -79,6 +91,14 @@ forEachDatabase((name, open, openBare) => {
         }
         await finishOutbox(tx, SIGNER, end);
       });
+    }
+
+    /** The ledger's newest block; the first one that is booked is 70. */
+    async function bookBlock(number: number): Promise<void> {
+      const block = blockOf(number);
+      const range = { fromBlock: number, toBlock: number, blocks: [block], observedHead: number };
+      const write = generationOf(number - 69, range);
+      await db.knex.transaction((tx) => commitGeneration(tx, db, write, { operator: OPERATOR }));
     }
 
     const stored = (role: CostRole) => readCosts(db.knex, role, { signer: SIGNER, sinceMs: 0 });
@@ -153,7 +173,83 @@ forEachDatabase((name, open, openBare) => {
       );
     });
 
+    it('are those that others show when the first endpoint hides receipts, within seconds', async () => {
+      await sent('poster', { from: 0, count: 2 });
+      known.add(hashOf(0)).add(hashOf(1));
+      const asked: string[] = [];
+      const hides: Rpc = {
+        ...rpc,
+        name: 'first',
+        batch: (requests) => (asked.push('first'), Promise.resolve(requests.map(() => null))),
+      };
+      const connect = (url: string): Rpc =>
+        url === 'first' ? hides : { ...rpc, name: url, batch: (all) => (asked.push(url), rpc.batch(all)) };
+      const pool = createRpcPool(['first', 'second', 'third'], {
+        nowMs: () => nowMs,
+        logger: pino({ level: 'silent' }),
+        connect,
+      });
+      const costs = await start('poster', pool);
+      expect(await costs.collect()).to.deep.equal([]);
+      // It may only be a block behind.
+      nowMs += 4_999;
+      expect(await costs.collect()).to.deep.equal([]);
+      expect(asked).to.deep.equal(['first', 'first']);
+      nowMs += 1;
+      expect((await costs.collect()).map(({ nonce, feeWei }) => [nonce, feeWei])).to.deep.equal([
+        [0, FEE_WEI],
+        [1, FEE_WEI],
+      ]);
+      // What nobody has is not asked of everybody at each look.
+      await sent('poster', { from: 2, count: 1 });
+      asked.length = 0;
+      for (let looks = 0; looks < 60; looks += 1) {
+        await costs.collect();
+        nowMs += 1_000;
+      }
+      expect(asked.filter((name) => name === 'third').length).to.be.within(1, 4);
+    });
+
     for (const role of ['poster', 'settler'] as const) {
+      it(`of a ${role} that a reorganisation changed are corrected, at the time at which they were paid`, async () => {
+        await migrate(db);
+        await sent(role, { from: 0, count: 3 });
+        for (const nonce of [0, 1, 2]) known.add(hashOf(nonce));
+        const costs = await start(role);
+        await costs.collect();
+        const paidMs = nowMs;
+        expect(costs.spentWei()).to.equal(3n * FEE_WEI);
+        // The second one is mined elsewhere, where it burns more; its blocks become final only now.
+        gasUsed.set(hashOf(1), 42_000n);
+        await bookBlock(7 + 63);
+        nowMs += 60_000;
+        await costs.repair();
+        expect(costs.spentWei()).to.equal(3n * FEE_WEI);
+        await bookBlock(7 + 64);
+        await costs.repair();
+        expect(costs.spentWei(), 'not asked again so soon').to.equal(3n * FEE_WEI);
+        nowMs += 60_000;
+        await costs.repair();
+        expect(costs.spentWei()).to.equal(4n * FEE_WEI);
+        const stored = await readCosts(db.knex, role, { signer: SIGNER, sinceMs: 0 });
+        expect(stored.map(({ feeWei, seenMs }) => [feeWei, seenMs])).to.deep.equal([
+          [FEE_WEI, paidMs],
+          [2n * FEE_WEI, paidMs],
+          [FEE_WEI, paidMs],
+        ]);
+        const days = (await db.knex('gas_days').where({ role })) as { fee_wei: string }[];
+        expect(days.reduce((sum, day) => sum + BigInt(day.fee_wei), 0n)).to.equal(4n * FEE_WEI);
+        // The last one is dropped, and sent again by the keeper: it costs nothing until it is mined.
+        await writer!.tx((tx) => reopenOutbox(tx, SIGNER, 2));
+        known.delete(hashOf(2));
+        await costs.repair();
+        expect(costs.spentWei()).to.equal(3n * FEE_WEI);
+        known.add(hashOf(2));
+        await writer!.tx((tx) => finishOutbox(tx, SIGNER, 3));
+        await costs.repair();
+        expect(costs.spentWei()).to.equal(4n * FEE_WEI);
+      });
+
       it(`of a ${role} whose receipts were hidden are booked when they come to light, and count as what was bid until then`, async () => {
         await migrate(db);
         await sent(role, { from: 0, count: 3 });
@@ -183,6 +279,7 @@ forEachDatabase((name, open, openBare) => {
         await costs.findUnknown();
         expect((await stored(role)).map(({ feeWei }) => feeWei)).to.deep.equal([FEE_WEI, FEE_WEI, FEE_WEI]);
         expect(costs.spentWei()).to.equal(0n);
+        expect((await start(role)).spentWei(), 'nor after a restart').to.equal(0n);
       });
     }
 

@@ -10,14 +10,30 @@ import type { Promises } from './clients.js';
 import type { Backend } from './processes.js';
 import type { Simulation } from './world.js';
 
-interface Auditor {
+/** What was known of the database at some commit. */
+interface Mark {
+  readonly opened: ReadonlySet<number>;
+  readonly closed: ReadonlySet<number>;
+  readonly generation: number;
+  readonly haltNo: number;
+  readonly reversals: number;
+  readonly orderSeq: number;
+}
+
+export interface Auditor {
   /** Called for every commit, with the tables that have new rows; `afterStep` then looks. */
   committed(tables: ReadonlySet<string>): void;
   afterStep(): void;
   /** What processes say of themselves against what is so. */
   judgeReadiness(): void;
-  /** The database is another file from now on. */
-  reopen(path: string): void;
+  /** What is known now. */
+  mark(): Mark;
+  /** Looks at nothing until `reopen`. */
+  pause(): void;
+  /** The database is another file from now on, in which nothing is known but what was at the mark. */
+  reopen(path: string, mark: Mark): void;
+  /** Ids of the signed orders that a database has. */
+  swapsIn(path: string): ReadonlySet<string>;
   close(): void;
 }
 
@@ -54,6 +70,7 @@ export function createAuditor(
   const { chain, record, scheduler } = world;
   let db = new Database(path, { readonly: true });
   let isDue = false;
+  let isPaused = false;
   /** Tables with rows that nothing here has looked at. */
   const grown = new Set(['reversals', 'generations', 'order_log', 'halts']);
   let generation = 0;
@@ -286,7 +303,7 @@ export function createAuditor(
       for (const table of tables) grown.add(table);
     },
     afterStep() {
-      if (!isDue) return;
+      if (!isDue || isPaused) return;
       isDue = false;
       const before = generation;
       if (grown.has('reversals')) auditReversals();
@@ -317,9 +334,31 @@ export function createAuditor(
         if (lagSec > READY_LAG_SEC) violate(`readiness: ${place.name} is ready and ${lagSec} s behind`);
       }
     },
-    reopen(next) {
+    mark: () => ({ opened: new Set(opened), closed: new Set(closed), generation, haltNo, reversals, orderSeq }),
+    pause() {
+      isPaused = true;
+    },
+    swapsIn(copy) {
+      const other = new Database(copy, { readonly: true });
+      const found = other.prepare<[], { id: string }>('select id from swap_orders').all();
+      other.close();
+      return new Set(found.map(({ id }) => id));
+    },
+    reopen(next, mark) {
       db.close();
       statements.clear();
+      ({ generation, haltNo, reversals, orderSeq } = mark);
+      for (const [own, known] of [
+        [opened, mark.opened],
+        [closed, mark.closed],
+      ] as const) {
+        own.clear();
+        for (const oid of known) own.add(oid);
+      }
+      explained.clear();
+      surplusSinceMs.clear();
+      isDue = true;
+      isPaused = false;
       for (const table of ['reversals', 'generations', 'order_log', 'halts']) grown.add(table);
       db = new Database(next, { readonly: true });
     },

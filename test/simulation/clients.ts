@@ -25,6 +25,11 @@ export interface Clients {
   readonly promises: Promises;
   /** Has everybody act from now on. */
   start(): void;
+  /**
+   * Nobody relies any more on orders that are not among these, and on signed orders that are not among those: the database that had them is lost.
+   * Returns how many orders that are.
+   */
+  forget(kept: ReadonlySet<number>, keptSwaps: ReadonlySet<string>): number;
   /** One order of a maker, of little worth; its id once it is acknowledged, null when it is not. */
   placeOne(role: string, market: Market): Promise<number | null>;
 }
@@ -52,6 +57,7 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     const place = backend.activeGateway();
     if (place === undefined) return null;
     const { gateway, actor } = place;
+    const era = backend.era();
     const answered = scheduler
       .as(actor, () => gateway.submit({ action, signature: { r, s, v }, ...context }))
       .then(
@@ -60,6 +66,8 @@ export function createClients(world: Simulation, backend: Backend, markets: read
       );
     const reply = await Promise.race([answered, scheduler.sleep(ANSWER_MS).then(() => null)]);
     await scheduler.sleep(decisions.int('net', 1, NET_MS));
+    // Who answered has been lost since, with what it answered of.
+    if (backend.era() !== era) return null;
     // Answers are lost, too.
     if (decisions.happens('answer lost', world.isCalm ? 0 : 0.02)) return null;
     record.count(reply === null ? 'action unanswered' : `action ${reply.status}`);
@@ -178,6 +186,17 @@ export function createClients(world: Simulation, backend: Backend, markets: read
   return {
     promises,
     swappers,
+    forget(kept, keptSwaps) {
+      let lost = 0;
+      for (const oid of promises.placed.keys()) {
+        if (kept.has(oid)) continue;
+        promises.placed.delete(oid);
+        lost += 1;
+      }
+      for (const oid of promises.canceled) if (!kept.has(oid)) promises.canceled.delete(oid);
+      swappers.forget(keptSwaps);
+      return lost;
+    },
     start() {
       for (const role of MAKER_ROLES) {
         for (const token of tokens) void chain.deposit(role, token, worth(token, 5_000));

@@ -1,5 +1,6 @@
 /** Whoever operates the backend: lets makers in, looks at halts, and does what the runbook says, with the commands' own code. */
 import { createRpcPool } from '../../keepers/chain/pool.js';
+import type { Rpc } from '../../keepers/chain/rpc.js';
 import { ReconcileError, planReconcile } from '../../keepers/watcher/reconcile.js';
 import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
@@ -11,11 +12,15 @@ import type { Backend } from './processes.js';
 import { createActor, type Actor } from './scheduler.js';
 import { OPERATOR, type Simulation } from './world.js';
 
-interface Operator {
+export interface Operator {
   readonly actor: Actor;
   /** Makes the database, lets makers in, and looks after it from now on. */
   start(): Promise<void>;
   db(): Db;
+  /** All configured endpoints. */
+  endpoints(): readonly Rpc[];
+  /** Leaves the database that it has, for the one that is used now. */
+  reopen(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -28,23 +33,26 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined, debug: () => undefined };
   let db: Db | null = null;
 
-  async function look(): Promise<void> {
-    const halt = await readStandingHalt(db!.knex);
-    if (halt === null) return;
-    record.trace(() => `operator sees ${halt.code}`);
-    const rpc = createRpcPool(config.rpcUrls, {
+  const pool = () =>
+    createRpcPool(config.rpcUrls, {
       nowMs: () => Date.now(),
       logger: silent as never,
       chainId: config.manifest.chainId,
     });
+
+  async function look(): Promise<void> {
+    if (db === null) return;
+    const halt = await readStandingHalt(db.knex);
+    if (halt === null) return;
+    record.trace(() => `operator sees ${halt.code}`);
     try {
-      const plan = await planReconcile(db!, rpc, config.manifest);
+      const plan = await planReconcile(db, pool(), config.manifest);
       if (plan !== null) {
-        await requestReconcile(db!, { reversal: plan.reversal, capitalOrigin: false }, Date.now());
+        await requestReconcile(db, { reversal: plan.reversal, capitalOrigin: false }, Date.now());
         record.count('operator reconciles');
         return;
       }
-      await appendOperatorRow(db!, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
+      await appendOperatorRow(db, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
       record.count('operator resumes');
     } catch (error) {
       record.count(error instanceof ReconcileError ? `reconcile ${error.code}` : 'operator fails');
@@ -55,6 +63,14 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
   return {
     actor,
     db: () => db!,
+    endpoints: () => pool().endpoints,
+    async reopen() {
+      await db?.close();
+      db = null;
+      const next = await openDb(backend.databaseUrl());
+      await prepareDb(next, config.manifest.deploymentId);
+      db = next;
+    },
     start: () =>
       scheduler.as(actor, async () => {
         db = await openDb(backend.databaseUrl());

@@ -20,6 +20,7 @@ import type { Readiness } from '../../core/types.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
 import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
 import type { Writer } from '../../ledger/types.js';
+import type { ArchiveStore } from '../../keepers/archive/store.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { createApp } from '../../server/app.js';
 import { createGateway, type Gateway } from '../../server/orders/engine.js';
@@ -41,8 +42,6 @@ interface Place {
   readiness: (() => Readiness) | null;
   status: (() => WatcherStatus) | null;
   startedMs: number;
-  /** It never starts again. */
-  isGone: boolean;
 }
 
 const SETTINGS = {
@@ -113,6 +112,10 @@ export interface Backend {
   /** The one that serves orders now. */
   activeGateway(): (Place & { gateway: Gateway; swaps: Koa; actor: Actor }) | undefined;
   databaseUrl(): string;
+  /** Kills everybody, and starts nobody before the promise has resolved. */
+  hold(until: Promise<void>): void;
+  /** How often the database was another one; whoever is answered in another era can't rely on what was said. */
+  era(): number;
 }
 
 /** Sets the places up; `start` brings each to life. */
@@ -123,8 +126,11 @@ export function createBackend(
   config: Config,
   layout: readonly { name: string; roles: readonly Role[] }[],
   databaseUrl: () => string,
+  archiveStore: ArchiveStore | null,
 ): Backend {
   const { scheduler, record, decisions } = world;
+  let held: Promise<void> | null = null;
+  let era = 0;
   const places = layout.map(({ name, roles }): Place => ({
     name,
     roles,
@@ -134,11 +140,10 @@ export function createBackend(
     readiness: null,
     status: null,
     startedMs: 0,
-    isGone: false,
   }));
 
   function start(place: Place): void {
-    if (place.isGone) return;
+    if (held !== null) return void held.then(() => start(place));
     const actor = createActor(place.name);
     place.actor = actor;
     place.startedMs = scheduler.nowMs();
@@ -189,6 +194,7 @@ export function createBackend(
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),
+      ...(archiveStore === null ? {} : { archiveStore }),
     } as unknown as RoleContext<Config>;
     const onReversal = (): void => end(new Error('what the roles hold in memory is out of date'));
     const acquired = Promise.withResolvers<void>();
@@ -247,6 +253,12 @@ export function createBackend(
     config,
     start,
     databaseUrl,
+    era: () => era,
+    hold(until) {
+      era += 1;
+      held = until.finally(() => (held = null));
+      for (const { actor } of places) if (actor !== null) scheduler.kill(actor);
+    },
     activeGateway: () =>
       places.find(
         (place): place is Place & { gateway: Gateway; swaps: Koa; actor: Actor } =>

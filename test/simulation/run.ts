@@ -20,9 +20,10 @@ import { createOrderAuditor } from './order-auditor.js';
 import { createOperator } from './operator.js';
 import { configOf, createBackend, temporaryFolder } from './processes.js';
 import { demandProgress } from './progress.js';
+import { createMemoryStore, createReplica } from './replica.js';
 import { createScheduler } from './scheduler.js';
 import { createWeather } from './weather.js';
-import { createRecord, type FaultRates, type Simulation } from './world.js';
+import { createRecord, strikes, type FaultRates, type Simulation } from './world.js';
 
 export interface RunOptions {
   seed: number;
@@ -88,7 +89,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   if ((options.lines ?? null) === null) Error.stackTraceLimit = 0;
   const startedCpu = process.threadCpuUsage();
   let fetcher: typeof fetch = () => Promise.reject(new Error('no network yet'));
-  const path = join(folder, 'ledger.sqlite');
+  let path = join(folder, 'ledger.sqlite');
   await writeTemplate(path);
   const uninstallLean = installLeanKnex();
   const uninstall = installClock(scheduler, decisions, (...args) => fetcher(...args));
@@ -110,7 +111,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     const config = configOf(world, endpoints.urls);
     const layout = decisions.pick('layout', LAYOUTS);
     const hints = createHintBoard(world);
-    const backend = createBackend(world, locks, hints, config, layout, () => `sqlite:${path}`);
+    const store = strikes(world, 'replicaLag') ? createMemoryStore(world) : null;
+    const backend = createBackend(world, locks, hints, config, layout, () => `sqlite:${path}`, store);
     const operator = createOperator(world, backend);
     const weather = createWeather(world, backend, endpoints, locks);
     const starting = operator.start();
@@ -147,7 +149,11 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       weather.start();
       clients.start();
       for (const place of backend.places) backend.start(place);
-      while (weather.blocks() < options.blocks && !isOver())
+      const use = (next: string): void => void (path = next);
+      const replica =
+        store === null ? null : createReplica({ world, backend, operator, auditor, clients, store, path, use });
+      replica?.start(options.blocks);
+      while ((weather.blocks() < options.blocks || replica?.isBusy() === true) && !isOver())
         await scheduler.runUntil(scheduler.nowMs() + 1_000, afterEach);
       if (!isOver()) await demandProgress({ world, backend, endpoints, weather, clients, orders, afterEach });
       if (!isOver()) {

@@ -38,6 +38,8 @@ interface QuoteAnswer {
 
 export interface Swappers {
   readonly accepted: readonly SignedPromise[];
+  /** Nobody relies any more on others than these. */
+  forget(kept: ReadonlySet<string>): void;
   /** One order of a taker, of `permille` of what is `worth` trading. The promise once it is accepted, null when it is not. */
   swap(role: string, market: Market, isBuy: boolean, permille: number): Promise<SignedPromise | null>;
   /** How an order fares; null without an answer, `unknown` when there is no such order. */
@@ -55,7 +57,7 @@ export function createSwappers(
   worth: (token: Address, permille: number) => bigint,
 ): Swappers {
   const { scheduler, decisions, chain, record } = world;
-  const accepted: SignedPromise[] = [];
+  let accepted: SignedPromise[] = [];
   let clientOrders = 0;
 
   /** Asks whoever serves the API; null without an answer. */
@@ -63,9 +65,11 @@ export function createSwappers(
     await scheduler.sleep(decisions.int('net', 1, NET_MS));
     const place = backend.activeGateway();
     if (place === undefined) return null;
+    const era = backend.era();
     const answered = scheduler.as(place.actor, () => ask(place.swaps, method, path, body));
     const answer = await Promise.race([answered, scheduler.sleep(ANSWER_MS).then(() => null)]);
     await scheduler.sleep(decisions.int('net', 1, NET_MS));
+    if (backend.era() !== era) return null;
     if (decisions.happens('answer lost', world.isCalm ? 0 : 0.02)) return null;
     if (answer !== null && answer.status >= 400)
       record.trace(() => `${role} ${path} refused: ${JSON.stringify(answer.body)}`);
@@ -110,7 +114,12 @@ export function createSwappers(
   }
 
   return {
-    accepted,
+    get accepted() {
+      return accepted;
+    },
+    forget(kept) {
+      accepted = accepted.filter(({ orderId }) => kept.has(orderId));
+    },
     swap,
     async look(orderId) {
       const answer = await request('owner', 'GET', `/api/v1/orders/${orderId}`);

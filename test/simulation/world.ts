@@ -57,6 +57,8 @@ export interface FaultRates {
   freeze: number;
   clockStep: number;
   promote: number;
+  /** Per run: there is an archive, and a replica that stops following at some commit and is promoted some seconds later. */
+  replicaLag: number;
   tokenSilent: number;
   /** Per block. */
   stall: number;

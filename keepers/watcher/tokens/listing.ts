@@ -49,7 +49,8 @@ async function readAgreed(
   const total = rpc.endpoints?.length ?? 1;
   const needed = majorityOf(total);
   const at = block === 'latest' ? block : toQuantity(block);
-  const asked = await surveyOf(rpc, (one) => readBoth(one, event, at));
+  // Once for all time: two of three that take their time must not hold a listing up for ever.
+  const asked = await surveyOf(rpc, (one) => readBoth(one, event, at), undefined, true);
   const votes = asked.filter((vote): vote is Vote<SaidOfBoth> => vote.answer !== null);
   const agreed = votes.find((vote) => agreeWith(vote, votes).length >= needed);
   const isLast = others.length === 0;

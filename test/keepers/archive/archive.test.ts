@@ -1,10 +1,10 @@
 /** Databases that are lost and come back, with an archive of what was published. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Archive } from '../../../keepers/archive/archive.js';
 import { decodeBatch, encodeBatch, type ArchiveError } from '../../../keepers/archive/format.js';
-import { exportSettlements } from '../../../keepers/archive/export.js';
+import { exportPublications, exportSettlements } from '../../../keepers/archive/export.js';
 import { planImport } from '../../../keepers/archive/import.js';
 import { carryOutPrune, planPrune } from '../../../keepers/archive/prune.js';
 import { readArchive, type ArchiveStore } from '../../../keepers/archive/store.js';
@@ -765,6 +765,58 @@ forEachDatabase((name, open) => {
       expect(
         await refusal({ ...forged, lastNumber: () => Promise.resolve(0), firstNumber: () => Promise.resolve(0) }),
       ).to.equal('ARCHIVE_EMPTY');
+    });
+
+    it('says that its last file is cut off, and explains all the rest without it', async () => {
+      await trade(stack, 6);
+      await stack.stop();
+      const last = await site.store.lastNumber();
+      const path = readdirSync(site.dir, { recursive: true, encoding: 'utf8' })
+        .filter((one) => one.endsWith('.cba'))
+        .sort()
+        .at(-1)!;
+      const file = join(site.dir, path);
+      const archive = await site.openArchive();
+      truncateSync(file, Math.floor(statSync(file).size / 2));
+      const cut = { code: 'ARCHIVE_DAMAGED', message: new RegExp(`^file ${last} of the archive can't be read`) };
+      const refusals = [
+        () => planImport(site.importDeps(db)),
+        () => site.openArchive(),
+        () => exportSettlements({ db, store: site.store, archive, deploymentId: site.chain.manifest.deploymentId }),
+      ];
+      for (const refused of refusals) {
+        const error = await refused().then(
+          () => null,
+          (thrown: unknown) => thrown as ArchiveError,
+        );
+        expect(error).to.include({ code: cut.code });
+        expect(error!.message).to.match(cut.message);
+      }
+      rmSync(file);
+      // Without a database, only the fill of what the file held is unexplained; everything before it has its makers.
+      const fresh = await open();
+      await site.restore(fresh);
+      stack = await site.start(fresh);
+      while (stack.watcher.status().nextBlock <= (await site.headBlock())) await stack.watcher.scan();
+      expect((await readHalt(fresh.knex))?.code).to.equal('unexplained_curve');
+      const suspended = await readSuspense(fresh.knex, { open: true });
+      expect(suspended.map(({ kind, seq }) => [kind, seq])).to.deep.equal([['fill', 6]]);
+      const attributed = (await fresh.knex('fills').where({ missing_base_units: '0' })) as unknown[];
+      expect(attributed).to.have.length(5);
+      const verified = await site.verify(fresh).catch((error: Error) => error);
+      expect(verified).to.have.property('message', 'curve 6 of WETH-USDC was never prepared');
+      await stack.stop();
+      // With the database the file is written again, under its number.
+      const again = await site.openArchive();
+      const deps = { db, store: site.store, archive: again, deploymentId: site.chain.manifest.deploymentId };
+      expect(await exportPublications(deps)).to.deep.equal({ exported: 1, lost: 0 });
+      expect(await site.store.lastNumber()).to.equal(last);
+      const whole = await open();
+      await site.restore(whole);
+      stack = await site.start(whole);
+      await scan(stack);
+      expect(await balancesOf(whole)).to.deep.equal(await balancesOf(db));
+      await goesOn(stack, whole);
     });
 
     it('gives each number to one of two writers', async () => {

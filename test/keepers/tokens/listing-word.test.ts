@@ -1,4 +1,5 @@
 /** What tokens say at their listing is kept for good, so it is no single endpoint's word. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Address } from '../../../core/types.js';
 import { readTokenListings } from '../../../ledger/chain/markets.js';
@@ -52,6 +53,13 @@ forEachDatabase((name, open) =>
         expect(await stored(dai)).to.equal(undefined);
       }
       world.lies[0]!.clear();
+      await world.step();
+      expect(await stored(dai)).to.equal(18);
+    });
+
+    it('are read although two endpoints of three answer later than the first by more than a second', async () => {
+      const dai = await start(3);
+      for (const late of [1, 2]) lieOn(world.lies[late]!, dai, 'decimals', () => delay(1_200).then(() => word(18n)));
       await world.step();
       expect(await stored(dai)).to.equal(18);
     });

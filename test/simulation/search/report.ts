@@ -31,6 +31,10 @@ const RECOVERIES: readonly string[] = [
   'token silent for good',
   'fence refused a write',
   'gateway promoted in place',
+  'replica promoted',
+  'archive imported',
+  'archive had publications that the replica lacked',
+  'import closed orders',
 ];
 
 /** A curve is touched when nobody trades or quotes for most of its life, which is not so in every forty runs. */

@@ -10,8 +10,8 @@ export const ASKED = {
   transfer: '0xa9059cbb',
 } as const;
 
-/** The answer instead of the true one; null for a revert, undefined for the truth, a promise that never settles for none at all. */
-export type Lie = (truth: Hex | null, block: string) => Hex | null | undefined | Promise<never>;
+/** The answer instead of the true one; null for a revert, undefined for the truth; a promise for a late answer, or for none at all. */
+export type Lie = (truth: Hex | null, block: string) => Hex | null | undefined | Promise<Hex>;
 
 /** Lies by token and selector. A test puts them in and takes them out. */
 export type Lies = Map<string, Lie>;
