@@ -20,7 +20,7 @@ import { createOrderAuditor } from './order-auditor.js';
 import { createOperator } from './operator.js';
 import { configOf, createBackend, temporaryFolder } from './processes.js';
 import { demandProgress } from './progress.js';
-import { createMemoryStore, createReplica } from './replica.js';
+import { createMemoryStore, createReplica } from './roles/replica.js';
 import { createScheduler } from './scheduler.js';
 import { createWeather } from './weather.js';
 import { createRecord, strikes, type FaultRates, type Simulation } from './world.js';

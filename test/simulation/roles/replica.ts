@@ -5,14 +5,14 @@
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { carryOutImport, planImport } from '../../keepers/archive/import.js';
-import type { ArchiveStore } from '../../keepers/archive/store.js';
-import type { Address } from '../../core/types.js';
-import type { Auditor } from './auditor.js';
-import type { Clients } from './clients.js';
-import type { Operator } from './operator.js';
-import type { Backend } from './processes.js';
-import type { Simulation } from './world.js';
+import { carryOutImport, planImport } from '../../../keepers/archive/import.js';
+import type { ArchiveStore } from '../../../keepers/archive/store.js';
+import type { Address } from '../../../core/types.js';
+import type { Auditor } from '../auditor.js';
+import type { Clients } from '../clients.js';
+import type { Operator } from '../operator.js';
+import type { Backend } from '../processes.js';
+import type { Simulation } from '../world.js';
 
 export interface Replica {
   /** Has it lag and be promoted at some moment of the blocks with faults. */
