@@ -7,7 +7,12 @@ import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
 import type { MarketData } from './market-data.js';
 
-type PlanQuestion = Omit<RouteQuestion, 'sources'> & { sellToken: Address; buyToken: Address };
+type PlanQuestion = Omit<RouteQuestion, 'sources'> & {
+  sellToken: Address;
+  buyToken: Address;
+  /** A plan that is not worth it is no route, and its venues are not asked. Default: each is. */
+  isWorthAsking?(plan: RoutePlan): boolean;
+};
 
 /**
  * The best route at a block, its external parts as their venues quote them. A source whose venue quotes nothing for its part is left out,
@@ -24,6 +29,7 @@ export async function planRoute(
   for (;;) {
     const plan = bestRoute({ ...question, sources });
     if (isNoRoute(plan)) return plan;
+    if (question.isWorthAsking?.(plan) === false) return { problem: 'liquidity' };
     const confirmed = await Promise.all(plan.parts.map((part) => confirm(data, question, part, sources, head)));
     const refused = confirmed.findIndex((part) => part === null);
     if (refused < 0)

@@ -164,6 +164,7 @@ function orderOf(
     slippageBps: 50,
     sellUnits,
     expectedSellUnits: expected,
+    isLimit: false,
     buyUnits: bought,
     minBuyUnits: kind === 'sell' ? (bought * 99n) / 100n : bought,
     feeUnits,

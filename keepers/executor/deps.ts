@@ -33,6 +33,8 @@ export interface ExecutorDeps {
   /** What fees are computed from: the check of a signature by an account's code may take no more gas than the fee leaves for it. */
   gasModel: GasModel;
   feeMarginBps: number;
+  /** Added to the price of gas in the fee of a limit order, as quotes add it. Default: 0. */
+  gasVolatilityBps?: number;
   /** Most of an order's cost that its fee, at its present value, may leave uncovered, in basis points. Default: all of it. */
   maxLossBps?: number;
   /** Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted. */

@@ -6,6 +6,7 @@ import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
   changeAttempt,
+  changeRefusal,
   closeOrders,
   insertAttempt,
   insertOutcome,
@@ -32,11 +33,13 @@ import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
 import type { Refusal } from './refusals.js';
+import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers, type Newcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
 import { riskOf, sentAs, sentOf, type Risk } from './risk.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
+import { createTurns } from './turns.js';
 
 export interface Executor {
   start(signal: AbortSignal): Loop;
@@ -73,12 +76,12 @@ interface Wallet {
 }
 
 const ORDERS_PER_ROUND = 128;
-/** Most orders that take turns, the oldest. */
+/** Limit orders beside them, which wait for weeks and must not delay the others. */
+const LIMITS_PER_ROUND = 32;
+/** Most orders that take turns, the oldest, of limit orders and of the others. */
 const MAX_ORDERS = 10_000;
 /** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
-/** Orders of one owner per round. */
-const ORDERS_PER_OWNER = 8;
 /** Most transactions that may be unmined; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
@@ -98,9 +101,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const { monotonicMs = deps.nowMs } = deps;
   const economics = createEconomics(deps);
   const costs = createOrderCosts(deps);
-  /** Round in which an order was last handled. */
-  const looked = new Map<string, number>();
-  let roundNo = 0;
+  const limits = createLimitOrders(deps);
+  const turns = createTurns();
   /** Block at which an order was last tried. */
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
@@ -151,30 +153,19 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
   }
 
-  /**
-   * The orders of this round. Orders that can't be executed now must not block others, however many there are, and an owner of many orders
-   * must not block other owners.
-   */
+  /** The orders of this round. */
   async function takeTurns(): Promise<PendingOrder[]> {
-    const listed = await listPending(db.knex, MAX_ORDERS);
-    forget(new Set(listed.map(({ orderId }) => orderId)));
-    roundNo += 1;
-    const lastLook = ({ orderId }: { orderId: string }): number => looked.get(orderId) ?? 0;
-    const taken = new Map<Address, number>();
-    const turn: string[] = [];
-    for (const { orderId, owner } of listed.sort((a, b) => lastLook(a) - lastLook(b))) {
-      if (turn.length === ordersPerRound) break;
-      const count = taken.get(owner) ?? 0;
-      if (count === ORDERS_PER_OWNER) continue;
-      taken.set(owner, count + 1);
-      looked.set(orderId, roundNo);
-      turn.push(orderId);
-    }
-    return readPending(db.knex, turn);
+    const quoted = await listPending(db.knex, MAX_ORDERS, false);
+    const limited = await listPending(db.knex, MAX_ORDERS, true);
+    forget(new Set([...quoted, ...limited].map(({ orderId }) => orderId)));
+    turns.begin();
+    return readPending(db.knex, [...turns.take(quoted, ordersPerRound), ...turns.take(limited, LIMITS_PER_ROUND)]);
   }
 
   function forget(ids: ReadonlySet<string>): void {
-    for (const map of [looked, tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+    for (const map of [tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+    limits.keep(ids);
+    turns.keep(ids);
   }
 
   /**
@@ -240,11 +231,16 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   ): Promise<void> {
     if (unmined >= MAX_UNMINED) return;
     const { attempts, signed } = progress;
-    const one = await withNeededPermit(rpc, listed);
+    if (listed.quote.isLimit && !(await isLimitReached(listed, attempts, generation, head))) return;
+    const needed = await withNeededPermit(rpc, listed);
     const { underWay, owner } = wallet;
     const hasCode = await isCode(owner);
-    const checkGas = checkGasIn(one.quote.route);
-    const risk = await riskOf(deps, { owner, isCode: hasCode, checkGas, hasPermit: one.permit !== null, underWay });
+    const checkGas = checkGasIn(needed.quote.route);
+    const risk = await riskOf(deps, { owner, isCode: hasCode, checkGas, hasPermit: needed.permit !== null, underWay });
+    const now = needed.quote.isLimit ? await limits.requoted(needed, head, risk.mayTake) : { order: needed };
+    // Some route brings it, and none that is sent for this owner.
+    if ('waits' in now) return noteRefusal(needed, attempts, risk.refusal);
+    const one = now.order;
     const { fillings, refusal } = await transactionsOf(one, risk, head);
     if (refusal === null) {
       usedAt.delete(one.order.id);
@@ -269,6 +265,24 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     usedAt.delete(one.order.id);
     await noteRefusal(one, attempts, refusal);
     if (refusal.isFinal) await end(one, generation, 'failed', refusal);
+  }
+
+  /** Whether the market brings what a limit order was signed for, and its owner has what is to be sold; otherwise notes why not. */
+  async function isLimitReached(
+    one: PendingOrder,
+    attempts: readonly SwapAttempt[],
+    generation: GenerationRow,
+    head: Head,
+  ): Promise<boolean> {
+    const unfunded = await limits.unfunded(one, attempts);
+    if (unfunded !== null) {
+      await noteRefusal(one, attempts, unfunded);
+      if (unfunded.isOver) await end(one, generation, 'failed', unfunded);
+      return false;
+    }
+    const now = await limits.requoted(one, head);
+    if ('waits' in now) await noteRefusal(one, attempts, now.waits);
+    return !('waits' in now);
   }
 
   /** Our own transaction may have used the nonce: the ledger has its fill once it has scanned the block where the use was first seen. */
@@ -376,7 +390,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     // Its owner has cancelled it meanwhile, which is possible until it is signed.
     if (!isHeld) return;
     const isWanted = (tx: Transaction): Promise<boolean> => holdPending(tx, order.id);
-    const terms = { gasLimit, maxFeeWei, validUntilSec: quote.validToSec, isWanted };
+    const validUntilSec = quote.isLimit ? limits.untilSec(quote) : quote.validToSec;
+    const terms = { gasLimit, maxFeeWei, validUntilSec, isWanted };
     try {
       const sent = await outbox.send({ txKey, to: deps.settler, data, ...terms });
       logger.info({ orderId: order.id, txKey, hash: sent.hash }, 'sent an order');
@@ -385,16 +400,20 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
   }
 
-  /** Stored once per reason, because an order is tried at every block. */
+  /** Stored once per reason, because an order is tried at every block; of a limit order, which may wait for weeks, the newest reason alone. */
   async function noteRefusal(
-    { order }: PendingOrder,
+    { order, quote }: PendingOrder,
     attempts: readonly SwapAttempt[],
     { code, message }: { code: string; message: string },
   ): Promise<void> {
     const newest = attempts.at(-1);
     if (newest?.result === 'refused' && newest.code === code) return;
-    const attempt = { orderId: order.id, attemptNo: nextNo(attempts), timeMs: deps.nowMs() };
-    await writer.tx((tx) => insertAttempt(tx, { ...attempt, result: 'refused', code, message }));
+    const refused = { orderId: order.id, timeMs: deps.nowMs(), result: 'refused' as const, code, message };
+    if (quote.isLimit && newest?.result === 'refused') {
+      const { attemptNo } = newest;
+      return writer.tx((tx) => changeRefusal(tx, { ...refused, attemptNo }));
+    }
+    await writer.tx((tx) => insertAttempt(tx, { ...refused, attemptNo: nextNo(attempts) }));
   }
 
   async function end(

@@ -207,6 +207,8 @@ declare module 'knex/types/tables.js' {
       valid_to_sec: number;
       created_ms: number;
       expires_ms: number;
+      /** 1 for an order that waits for its price. */
+      is_limit: number;
     };
     swap_nonces: {
       owner: Address;
@@ -227,6 +229,7 @@ declare module 'knex/types/tables.js' {
       valid_to_sec: number;
       owner: Address | null;
       sell_token: Address | null;
+      is_limit: number;
     };
     swap_attempts: {
       order_id: string;

@@ -24,6 +24,7 @@ import {
   swapPermits,
   unknownCosts,
 } from './0038-0044-columns.js';
+import { limitOrders } from './0046-limit-orders.js';
 import { swapFees } from './0040-swap-fees.js';
 
 /** All steps, oldest first. */
@@ -64,4 +65,5 @@ export const migrations: readonly Migration[] = [
   compactFills,
   oneIndexLess,
   boundedCounts,
+  limitOrders,
 ];

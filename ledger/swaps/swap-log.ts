@@ -28,7 +28,7 @@ export interface SwapQuote {
   expectedSellUnits: bigint;
   buyUnits: bigint;
   minBuyUnits: bigint;
-  /** In the sell token. */
+  /** In the sell token. Of a limit order what it would have been when it was quoted. */
   feeUnits: bigint;
   /** Permit2's. */
   nonce: bigint;
@@ -41,6 +41,11 @@ export interface SwapQuote {
   route: string;
   /** JSON text of what the owner signs. */
   typedData: string;
+  /**
+   * A limit order waits until the market brings what was signed after the fee, which is that of its execution. Others are executed for what was
+   * quoted, or wait shortly.
+   */
+  isLimit: boolean;
 }
 
 /** A quote before it has its nonce and typed data. */
@@ -130,7 +135,7 @@ type Acceptance = { result: 'accepted' | 'existing'; order: SwapOrder } | { resu
 export async function acceptOrder(
   db: Db,
   order: SwapOrder,
-  { sellToken, validToSec }: Pick<SwapQuote, 'sellToken' | 'validToSec'>,
+  { sellToken, validToSec, isLimit }: Pick<SwapQuote, 'sellToken' | 'validToSec' | 'isLimit'>,
   check: (others: readonly PendingSale[]) => void = () => undefined,
   permit: Hex | null = null,
 ): Promise<Acceptance> {
@@ -146,6 +151,7 @@ export async function acceptOrder(
         valid_to_sec: validToSec,
         owner: order.owner,
         sell_token: sellToken,
+        is_limit: isLimit ? 1 : 0,
       });
     });
     return { result: 'accepted', order };
@@ -197,10 +203,15 @@ export const unended = (q: Queryable) =>
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
 
-/** The oldest `limit` (1..10000) pending orders without a fill in the ledger. */
-export async function listPending(q: Queryable, limit: number): Promise<{ orderId: string; owner: Address }[]> {
+/** The oldest `limit` (1..10000) pending orders without a fill in the ledger: limit orders, or the others. */
+export async function listPending(
+  q: Queryable,
+  limit: number,
+  isLimit: boolean,
+): Promise<{ orderId: string; owner: Address }[]> {
   const rows = await unended(q)
     .whereNull('fill.generation')
+    .where('pending.is_limit', isLimit ? 1 : 0)
     .orderBy(['pending.created_ms', 'pending.order_id'])
     .limit(checkLimit(limit))
     .select<{ order_id: string; owner: Address }[]>('pending.order_id', 'quote.owner');
@@ -228,14 +239,23 @@ export async function readPending(q: Queryable, orderIds: readonly string[]): Pr
   });
 }
 
-/** How many orders `listPending` would find without a limit, and when the oldest was accepted. */
-export async function countPending(q: Queryable): Promise<{ count: number; oldestMs: number | null }> {
-  const found = await unended(q)
-    .whereNull('fill.generation')
-    .count({ count: '*' })
-    .min({ oldest: 'pending.created_ms' })
-    .first();
-  return { count: numberIn(found, 'count') ?? 0, oldestMs: numberIn(found, 'oldest') };
+/** Pending orders without a fill in the ledger: how many, when the oldest that is no limit order was accepted, and how many limit orders. */
+export async function countPending(
+  q: Queryable,
+): Promise<{ count: number; oldestMs: number | null; limitCount: number }> {
+  const counted = (isLimit: number) =>
+    unended(q)
+      .whereNull('fill.generation')
+      .where('pending.is_limit', isLimit)
+      .count({ count: '*' })
+      .min({ oldest: 'pending.created_ms' })
+      .first();
+  const [others, limits] = [await counted(0), await counted(1)];
+  return {
+    count: numberIn(others, 'count') ?? 0,
+    oldestMs: numberIn(others, 'oldest'),
+    limitCount: numberIn(limits, 'count') ?? 0,
+  };
 }
 
 /** Pending orders that were filled at `lastBlock` or before and whose fees are stored, at most `limit` of them. */
@@ -272,6 +292,16 @@ export async function changeAttempt(tx: Knex.Transaction, txKey: string, isOnCur
   await tx('swap_attempts')
     .where({ tx_key: txKey })
     .update({ on_curve: isOnCurve ? 1 : 0 });
+}
+
+/**
+ * Changes why the newest attempt of an order was refused, and since when. Inside a transaction of the swap log's writer.
+ */
+export async function changeRefusal(tx: Knex.Transaction, refused: SwapAttempt & { result: 'refused' }): Promise<void> {
+  const { orderId, attemptNo, timeMs, code, message } = refused;
+  await tx('swap_attempts')
+    .where({ order_id: orderId, attempt_no: attemptNo, result: 'refused' })
+    .update({ time_ms: timeMs, code, message });
 }
 
 /** Every attempt of an order, oldest first. */
@@ -334,7 +364,7 @@ export async function reopenOrders(
       .whereNull('ended.order_id')
       .whereNull('cancelled.order_id')
       .whereNull('pending.order_id')
-      .select<object[]>('quote.valid_to_sec', 'quote.owner', 'quote.sell_token', {
+      .select<object[]>('quote.valid_to_sec', 'quote.owner', 'quote.sell_token', 'quote.is_limit', {
         order_id: 'placed.id',
         created_ms: 'placed.created_ms',
       });
@@ -419,6 +449,7 @@ function quoteRow(quote: SwapQuote): Stored<'swap_quotes'> {
     expires_ms: quote.expiresMs,
     route: quote.route,
     typed_data: quote.typedData,
+    is_limit: quote.isLimit ? 1 : 0,
   };
 }
 
@@ -443,5 +474,6 @@ function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
     expiresMs: row.expires_ms,
     route: row.route,
     typedData: row.typed_data,
+    isLimit: row.is_limit !== 0,
   };
 }

@@ -20,6 +20,7 @@ export interface PendingSale {
   /** The most that it takes, and what it takes if prices do not change. */
   sellUnits: bigint;
   expectedSellUnits: bigint;
+  isLimit: boolean;
 }
 
 /** The owner's pending orders that sell `sellToken`, may still be executed at `nowSec`, and have no fill in the ledger. */
@@ -36,8 +37,9 @@ export async function readPendingSales(
     .where({ 'pending.owner': owner, 'pending.sell_token': sellToken })
     .where('pending.valid_to_sec', '>=', nowSec)
     .whereNull('fill.generation')
-    .select<{ order_id: string; nonce: string; sell_units: string; expected_sell_units: string }[]>(
+    .select<{ order_id: string; nonce: string; sell_units: string; expected_sell_units: string; is_limit: number }[]>(
       'pending.order_id',
+      'pending.is_limit',
       'quote.nonce',
       'quote.sell_units',
       'quote.expected_sell_units',
@@ -47,6 +49,7 @@ export async function readPendingSales(
     nonce: fromColumn(row.nonce),
     sellUnits: fromColumn(row.sell_units),
     expectedSellUnits: fromColumn(row.expected_sell_units),
+    isLimit: row.is_limit !== 0,
   }));
 }
 

@@ -20,6 +20,7 @@ const amount = z
   .regex(/^(0|[1-9]\d*)$/)
   .meta({ description: 'base units' });
 const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const orderClass = z.enum(['market', 'limit']);
 const status = z.enum(['pending', 'filled', 'failed', 'expired']);
 
 const tokensSchema = z.array(
@@ -99,11 +100,15 @@ const quoteSchema = z
       buyToken: address,
       receiver: address,
       sellAmount: amount.meta({ description: 'the most that is sold, base units' }),
-      buyAmount: amount.meta({ description: 'what is expected, base units' }),
+      buyAmount: amount.meta({ description: 'what is expected, or the limit, base units' }),
       minBuyAmount: amount.meta({ description: 'the least that is bought, base units' }),
       validTo: z.int().meta({ description: 'deadline of the permit, Unix seconds' }),
-      feeAmount: amount.meta({ description: 'for gas, in the sell token, part of sellAmount' }),
+      feeAmount: amount.meta({
+        description:
+          'for gas, in the sell token, part of sellAmount; of a limit order as of now, it is taken at execution',
+      }),
       kind: z.enum(['sell', 'buy']),
+      orderClass,
       partiallyFillable: z.literal(false),
       signingScheme: z.literal('eip712'),
     }),
@@ -152,8 +157,12 @@ export const orderSchema = z
     status,
     sellToken: address,
     buyToken: address,
+    kind: z.enum(['sell', 'buy']),
+    orderClass,
     sellAmount: amount,
     buyAmount: amount,
+    minBuyAmount: amount,
+    validTo: z.int().meta({ description: 'last second at which it may be executed' }),
     executedSellAmount: amount,
     executedBuyAmount: amount,
     txHash: hash.nullable(),
@@ -285,7 +294,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       400: 'BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing, an approval that the token refuses',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
-      503: SILENT,
+      503: `TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; ${SILENT}`,
     },
   },
   {

@@ -26,6 +26,8 @@ export interface OwnerState {
 
 /** Most pending orders of one owner that sell the same token: more than can be executed one after the other before they expire. */
 const MAX_PENDING_SALES = 100;
+/** Of these, limit orders: each takes turns from those of others for weeks. */
+const MAX_PENDING_LIMITS = 10;
 /** Nonces of pending orders follow one another, so that a few words of Permit2 hold them; those of further words count as unused. */
 const MAX_WORDS = 8;
 
@@ -82,6 +84,11 @@ export function checkFunds(
   if (pending.length >= MAX_PENDING_SALES) {
     throw badRequest(
       `Too many pending orders: ${owner} has ${pending.length} that sell ${sellToken}; wait until some end`,
+    );
+  }
+  if (quote.isLimit && pending.filter(({ isLimit }) => isLimit).length >= MAX_PENDING_LIMITS) {
+    throw badRequest(
+      `Too many limit orders: ${owner} has ${MAX_PENDING_LIMITS} pending ones that sell ${sellToken}; cancel one, or wait until one ends`,
     );
   }
   const takes = (units: bigint, promised: bigint): string =>

@@ -29,9 +29,15 @@ import { refuseWhileSpent, refusedFor, standingOf, withPermit } from './standing
 import { requireToken } from './tokens.js';
 
 const MAX_SLIPPAGE_BPS = 2_000;
+/** Far beyond every order's end; larger numbers of seconds are no times. */
+const MAX_SEC = 1e11;
 const DEFAULT_SLIPPAGE_BPS = 50;
 /** Age beyond which an executor's report of its funds is ignored. */
 const EXECUTOR_NEWS_MS = 5 * 60_000;
+/** How long a limit order may wait, at least, at most, and unless it says otherwise. */
+const LIMIT_SEC = { least: 60, most: 30 * 86_400, usual: 86_400 } as const;
+/** Of what a limit order sells, the most that its fee would take now: orders that no price could pay for only take turns from others. */
+const MOST_LIMIT_FEE_SHARE = 10n;
 
 const addressSchema = z
   .string()
@@ -52,6 +58,10 @@ export const quoteRequestSchema = z
     kind: z.enum(['sell', 'buy']),
     sellAmountBeforeFee: amountSchema.optional(),
     buyAmountAfterFee: amountSchema.optional(),
+    orderClass: z.enum(['market', 'limit']).default('market'),
+    minBuyAmount: amountSchema.optional(),
+    maxSellAmount: amountSchema.optional(),
+    validTo: z.int().min(1).max(MAX_SEC).optional(),
     slippageBps: z.int().min(0).max(MAX_SLIPPAGE_BPS).default(DEFAULT_SLIPPAGE_BPS),
     routingPreference: z.enum(['auto', 'preferService', 'onlyService']).default('auto'),
     signingScheme: z.literal('eip712'),
@@ -64,6 +74,15 @@ export const quoteRequestSchema = z
     const issue = (path: string, message: string) => ctx.addIssue({ code: 'custom', path: [path], message });
     if (request[wanted] === undefined) issue(wanted, `required when kind is '${request.kind}'`);
     if (request[other] !== undefined) issue(other, `must be left out when kind is '${request.kind}'`);
+    const isLimit = request.orderClass === 'limit';
+    const bound = request.kind === 'sell' ? 'minBuyAmount' : 'maxSellAmount';
+    for (const field of ['minBuyAmount', 'maxSellAmount'] as const) {
+      const isWanted = isLimit && field === bound;
+      if (isWanted && request[field] === undefined) issue(field, 'required of a limit order');
+      if (!isWanted && request[field] !== undefined)
+        issue(field, `is for limit orders of kind '${field === 'minBuyAmount' ? 'sell' : 'buy'}' only`);
+    }
+    if (!isLimit && request.validTo !== undefined) issue('validTo', 'is for limit orders only');
   });
 
 export type QuoteRequest = z.output<typeof quoteRequestSchema>;
@@ -120,8 +139,14 @@ export function checkTokens(deps: SwapDeps, { chainId, sellToken, buyToken }: Qu
 }
 
 function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
-  const { from, receiver = from } = request;
+  const { from, receiver = from, validTo } = request;
   checkTokens(deps, request);
+  const nowSec = Math.floor(deps.nowMs() / 1_000);
+  if (validTo !== undefined && (validTo < nowSec + LIMIT_SEC.least || validTo > nowSec + LIMIT_SEC.most)) {
+    throw badRequest(
+      `validTo: must be ${LIMIT_SEC.least} seconds to 30 days from now, ${nowSec + LIMIT_SEC.least} to ${nowSec + LIMIT_SEC.most}`,
+    );
+  }
   if (/^0x0+$/.test(from)) throw badRequest('from: must be the owner who signs');
   const isToken = deps.tokens.some(({ address }) => address === receiver);
   if (/^0x0+$/.test(receiver) || isToken || deps.forbiddenReceivers.includes(receiver)) {
@@ -153,6 +178,13 @@ async function priceRequest(
     priced = await planWith(isBrought);
   }
   const { plan, head, atSec } = priced;
+  const mostFee = mostUnits(request, plan) / MOST_LIMIT_FEE_SHARE;
+  if (request.orderClass === 'limit' && plan.feeUnits > mostFee) {
+    const field = request.kind === 'sell' ? 'sellAmountBeforeFee' : 'maxSellAmount';
+    throw badRequest(
+      `${field}: too little for a limit order, whose fee of now, ${plan.feeUnits}, would be more than a tenth of it`,
+    );
+  }
   const ids = plan.parts.map(({ id }) => id);
   await refuseWhileSpent(deps, standing, gasOf(deps.gasModel, ids) + extraWith(isBrought).gas);
   const permit =
@@ -160,9 +192,9 @@ async function priceRequest(
   return { ...plan, checkGas, permit, impactBps: await impactBps(deps, request, plan, head, atSec) };
 }
 
-/** The most that an order takes: for a purchase the input plus slippage. */
-const mostUnits = ({ kind, slippageBps }: QuoteRequest, { inUnits }: RoutePlan): bigint =>
-  kind === 'sell' ? inUnits : maxSellUnits(inUnits, slippageBps);
+/** The most that an order takes: for a purchase the input plus slippage, or what a limit order names. */
+const mostUnits = ({ kind, slippageBps, maxSellAmount }: QuoteRequest, { inUnits }: RoutePlan): bigint =>
+  kind === 'sell' ? inUnits : (maxSellAmount ?? maxSellUnits(inUnits, slippageBps));
 
 /** What an order takes besides its route: gas, and data counted in calls of the usual length. */
 interface Extra {
@@ -218,11 +250,17 @@ export async function planRequest(
 
 const noLiquidity = (message: string): ApiError => new ApiError(400, 'INSUFFICIENT_LIQUIDITY', message);
 
-/** Slippage lowers the least output of a sell order, and raises the most input of a buy order. */
+/**
+ * Slippage lowers the least output of a sell order, and raises the most input of a buy order. A limit order has what it names as both what is
+ * expected and what is guaranteed.
+ */
 function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): SwapQuoteDraft {
   const nowMs = deps.nowMs();
-  const { kind, slippageBps } = request;
+  const { kind, slippageBps, minBuyAmount } = request;
   const isSell = kind === 'sell';
+  const isLimit = request.orderClass === 'limit';
+  const sellUnits = mostUnits(request, plan);
+  const nowSec = Math.floor(nowMs / 1_000);
   return {
     id: crypto.randomUUID(),
     owner: request.from,
@@ -232,12 +270,13 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): Swap
     kind,
     preference: request.routingPreference,
     slippageBps,
-    sellUnits: mostUnits(request, plan),
-    expectedSellUnits: plan.inUnits,
-    buyUnits: plan.outUnits,
-    minBuyUnits: isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits,
+    isLimit,
+    sellUnits,
+    expectedSellUnits: isLimit ? sellUnits : plan.inUnits,
+    buyUnits: minBuyAmount ?? plan.outUnits,
+    minBuyUnits: minBuyAmount ?? (isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits),
     feeUnits: plan.feeUnits,
-    validToSec: Math.floor(nowMs / 1_000) + deps.orderTtlSec,
+    validToSec: isLimit ? (request.validTo ?? nowSec + LIMIT_SEC.usual) : nowSec + deps.orderTtlSec,
     createdMs: nowMs,
     expiresMs: nowMs + deps.quoteTtlSec * 1_000,
     route: encodeRoute(plan.parts, plan),
@@ -261,6 +300,7 @@ function answerOf(deps: SwapDeps, quote: SwapQuote, approval: ApprovalState) {
       validTo: quote.validToSec,
       feeAmount: quote.feeUnits.toString(),
       kind: quote.kind,
+      orderClass: quote.isLimit ? 'limit' : 'market',
       partiallyFillable: false,
       signingScheme: 'eip712',
     },

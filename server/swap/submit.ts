@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Hex } from '../../core/types.js';
 import {
   acceptOrder,
+  countPending,
   readClientOrder,
   readOrderOfQuote,
   readQuote,
@@ -12,7 +13,7 @@ import {
 import { readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import { codeAt } from '../../liquidity/eth.js';
 import type { Permits } from '../../liquidity/permits.js';
-import { badRequest, type ApiError } from '../errors.js';
+import { ApiError, badRequest } from '../errors.js';
 import { broughtPermit } from './approval.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
@@ -20,6 +21,9 @@ import { checkFunds, readOwner, type OwnerState } from './funds.js';
 import { orderStatus } from './order.js';
 import { typedDataOf } from './quote-store.js';
 import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
+
+/** Pending limit orders of everybody: each is looked at in turns, 32 of them in a block, so that none waits for its turn for long. */
+const MAX_LIMITS = 2_000;
 
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
 const MAX_SIGNATURE_DIGITS = 16_384;
@@ -96,6 +100,9 @@ async function accept(
     return { order: usedQuote(used, clientOrderId), isNew: false };
   }
   checkFresh(deps, quote);
+  if (quote.isLimit && (await countPending(deps.db.knex)).limitCount >= MAX_LIMITS) {
+    throw new ApiError(503, 'TOO_MANY_LIMIT_ORDERS', `There are ${MAX_LIMITS} limit orders, the most; try again later`);
+  }
   const permit = approvalSignature === undefined ? null : broughtPermit(deps, quote, approvalSignature);
   const nowSec = Math.floor(deps.nowMs() / 1_000);
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);

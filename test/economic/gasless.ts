@@ -122,7 +122,7 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
     };
     const others = pendingOf(owner)
       .filter((one) => one.sellToken === sellToken)
-      .map((one) => ({ ...one, orderId: String(one.nonce) }));
+      .map((one) => ({ ...one, orderId: String(one.nonce), isLimit: false }));
     const balanceUnits = chain.walletOf(owner, sellToken);
     try {
       checkFunds(

@@ -49,7 +49,14 @@ forEachDatabase((name, open, openBare) => {
     async function sentOrder(txKey: string, isOnCurve = true): Promise<void> {
       const draft = {
         ...{ id: randomUUID(), owner: OWNER, receiver: OWNER, sellToken: TOKENS[0], buyToken: TOKENS[1] },
-        ...({ kind: 'sell', preference: 'auto', slippageBps: 0, sellUnits: 1n, expectedSellUnits: 1n } as const),
+        ...({
+          kind: 'sell',
+          preference: 'auto',
+          slippageBps: 0,
+          sellUnits: 1n,
+          expectedSellUnits: 1n,
+          isLimit: false,
+        } as const),
         ...{ buyUnits: 1n, minBuyUnits: 1n, feeUnits: 0n, validToSec: 9, createdMs: 1, expiresMs: 2, route: '{}' },
       };
       const [quote] = await appendQuotes(db, [draft], (one, i) => ({ ...one, nonce: BigInt(i), typedData: '{}' }));

@@ -47,6 +47,7 @@ export interface QuoteAnswer {
     validTo: number;
     feeAmount: string;
     kind: string;
+    orderClass: 'market' | 'limit';
     partiallyFillable: boolean;
     signingScheme: string;
   };
@@ -58,6 +59,9 @@ export interface OrderAnswer {
   orderId: string;
   quoteId: string;
   status: 'pending' | 'filled' | 'failed' | 'expired';
+  orderClass: 'market' | 'limit';
+  minBuyAmount: string;
+  validTo: number;
   executedSellAmount: string;
   executedBuyAmount: string;
   txHash: Hex | null;
@@ -256,6 +260,7 @@ export async function startSwapStack(
       maxGas: 1_000_000n,
       gasModel: DEFAULT_GAS,
       feeMarginBps: 2_000,
+      gasVolatilityBps: 2_500,
       maxLossBps: 1_000,
       ...RISK,
       pollIntervalMs: 50,

@@ -60,6 +60,7 @@ export function startExecutor(context: ExecutorContext, writer: Writer, signal: 
     maxGas: BigInt(config.SWAP_MAX_GAS),
     gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
     feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
+    gasVolatilityBps: config.SWAP_GAS_VOLATILITY_BPS,
     maxLossBps: config.SWAP_MAX_LOSS_BPS,
     ...riskLimits(config),
     pollIntervalMs: config.POLL_INTERVAL_MS,

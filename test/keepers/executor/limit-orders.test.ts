@@ -1,0 +1,256 @@
+/** Orders that wait for their price. */
+import { expect } from 'chai';
+import { parseEther, parseUnits, toBeHex, type Contract, type Wallet } from 'ethers';
+import { randomUUID } from 'node:crypto';
+import type { Address } from '../../../core/types.js';
+import { createTurns } from '../../../keepers/executor/turns.js';
+import { listOutbox } from '../../../ledger/transactions/outbox.js';
+import { forEachDatabase } from '../../support/db.js';
+import type { ManualChain } from '../../support/keeper-stack.js';
+import { forEachSwapStack } from '../../support/manual-suite.js';
+import { createOwners, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
+
+const ONE = parseEther('1');
+/** Above the best bid of 2,499.90. */
+const LIMIT = parseUnits('2500', 6);
+const DAY_SEC = 86_400;
+
+describe('limit orders', () => {
+  forEachSwapStack((begin) => {
+    let chain: ManualChain;
+    let stack: SwapStack;
+    let taker: Wallet;
+
+    beforeEach(async function () {
+      this.timeout(60_000);
+      ({ chain, stack, taker } = await begin());
+      await stack.makeMarket();
+    });
+
+    afterEach(() => stack.stop());
+
+    const nowSec = (): number => Math.floor(Date.now() / 1_000);
+
+    /** Sells a WETH on our curve for 2,500 USDC at least, unless told otherwise. */
+    const sale = (change: object = {}, from = taker.address): Promise<QuoteAnswer> =>
+      stack.quote(from, {
+        orderClass: 'limit',
+        sellAmountBeforeFee: ONE.toString(),
+        minBuyAmount: LIMIT.toString(),
+        routingPreference: 'onlyService',
+        ...change,
+      });
+
+    async function submitted(quote: QuoteAnswer, signer = taker): Promise<string> {
+      const { status, body } = await stack.submit(quote, signer);
+      expect(status, JSON.stringify(body)).to.equal(200);
+      return body.orderId;
+    }
+
+    /** A bid above the limit, or an ask below what a purchase would pay. */
+    async function improve(side: 'bid' | 'ask', priceTicks: bigint): Promise<void> {
+      await stack.keepers.order(chain.address('maker1'), [{ side, priceTicks, sizeLots: 100_000n }]);
+      await stack.keepers.poster.round();
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+    }
+
+    async function transfer(from: Wallet, to: string, units: bigint): Promise<void> {
+      const token = chain.tokenAs('WETH', 'taker1').connect(from) as Contract;
+      await token.getFunction('transfer').send(to, units, { gasLimit: 100_000n });
+      await chain.mine();
+    }
+
+    const told = async (orderId: string) => {
+      const { status, reason, attempts } = await stack.order(orderId);
+      return [status, reason?.code, attempts.length];
+    };
+
+    it('wait until the market brings what was signed, and take the fee of then', async () => {
+      const quote = await sale();
+      const { orderClass, minBuyAmount, buyAmount, sellAmount, validTo } = quote.quote;
+      expect([orderClass, minBuyAmount, buyAmount, sellAmount]).to.deep.equal([
+        'limit',
+        `${LIMIT}`,
+        `${LIMIT}`,
+        `${ONE}`,
+      ]);
+      expect(validTo).to.be.closeTo(nowSec() + DAY_SEC, 60);
+      const orderId = await submitted(quote);
+      for (let i = 0; i < 3; i++) await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'LIMIT_NOT_REACHED', 1]);
+
+      const dearer = (await chain.provider.getBlock('latest'))!.baseFeePerGas! * 2n;
+      await chain.provider.send('hardhat_setNextBlockBaseFeePerGas', [toBeHex(dearer).replace(/^0x0+/, '0x')]);
+      await improve('bid', 250_009n);
+      const before = await stack.balanceOf('USDC', taker.address);
+      await stack.land();
+      const filled = await stack.order(orderId);
+      expect([filled.status, filled.reason, filled.orderClass]).to.deep.equal(['filled', null, 'limit']);
+      const got = (await stack.balanceOf('USDC', taker.address)) - before;
+      expect(got).to.equal(BigInt(filled.executedBuyAmount));
+      // The whole better price, less the fee.
+      expect(got > LIMIT && got <= parseUnits('2500.09', 6), String(got)).to.equal(true);
+      const settled = (await stack.db.knex('settled_orders').first())!;
+      expect(BigInt(settled.fee_units) > BigInt(quote.quote.feeAmount)).to.equal(true);
+    });
+
+    it('buy an exact amount once it costs no more than was signed', async () => {
+      const most = parseEther('1');
+      const quote = await stack.quote(taker.address, {
+        orderClass: 'limit',
+        kind: 'buy',
+        buyAmountAfterFee: LIMIT.toString(),
+        maxSellAmount: most.toString(),
+        routingPreference: 'onlyService',
+      });
+      expect([quote.quote.sellAmount, quote.quote.buyAmount]).to.deep.equal([`${most}`, `${LIMIT}`]);
+      const orderId = await submitted(quote);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'LIMIT_NOT_REACHED', 1]);
+      await improve('bid', 250_005n);
+      const before = await stack.balanceOf('WETH', taker.address);
+      await stack.land();
+      const { status, executedBuyAmount, executedSellAmount } = await stack.order(orderId);
+      expect([status, executedBuyAmount]).to.deep.equal(['filled', `${LIMIT}`]);
+      const paid = before - (await stack.balanceOf('WETH', taker.address));
+      expect(paid).to.equal(BigInt(executedSellAmount));
+      expect(paid < most).to.equal(true);
+    });
+
+    it('are not executed for a wei less: the fee counts', async () => {
+      const price = parseUnits('2500.05', 6);
+      const orderId = await submitted(await sale({ minBuyAmount: price.toString() }));
+      await improve('bid', 250_005n);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'LIMIT_NOT_REACHED', 1]);
+    });
+
+    it('that lack funds say so, go on when those are back, and end after an hour', async () => {
+      const [owner, friend] = (await createOwners(chain, 'WETH', 2, ONE)) as [Wallet, Wallet];
+      const orderId = await submitted(await sale({}, owner.address), owner);
+      await transfer(owner, friend.address, ONE);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'INSUFFICIENT_FUNDS', 1]);
+      await transfer(friend, owner.address, ONE);
+      stack.advance(61_000);
+      await stack.land();
+      expect(await told(orderId), 'one row, however often it changes').to.deep.equal([
+        'pending',
+        'LIMIT_NOT_REACHED',
+        1,
+      ]);
+      await transfer(owner, friend.address, ONE);
+      stack.advance(61_000);
+      await stack.land();
+      stack.advance(3_540_000);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'INSUFFICIENT_FUNDS', 1]);
+      stack.advance(61_000);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['failed', 'INSUFFICIENT_FUNDS', 1]);
+    });
+
+    it('are sent for two minutes at a time', async () => {
+      const orderId = await submitted(await sale());
+      await improve('bid', 250_005n);
+      await stack.executor.round();
+      const [row] = await listOutbox(stack.db.knex, { signer: stack.outbox.signer, limit: 10 });
+      expect(row?.validUntilSec).to.be.closeTo(nowSec() + 120, 30);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      expect((await stack.order(orderId)).status).to.equal('filled');
+    });
+
+    it('end at their own time, with the reason', async () => {
+      const orderId = await submitted(await sale({ validTo: nowSec() + 90 }));
+      await stack.land();
+      await chain.provider.send('evm_increaseTime', [600]);
+      stack.advance(600_000);
+      await stack.land();
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['expired', 'LIMIT_NOT_REACHED', 1]);
+    });
+
+    it('wait beside orders for now, which are executed as ever', async () => {
+      const waiting = await submitted(await sale());
+      const quote = await stack.quote(taker.address, { sellAmountBeforeFee: ONE.toString() });
+      const orderId = await submitted(quote);
+      await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('filled');
+      expect((await stack.order(waiting)).status).to.equal('pending');
+    });
+
+    it('are refused where they make no sense, each problem named', async () => {
+      const base = { chainId: chain.manifest.chainId, from: taker.address, signingScheme: 'eip712' };
+      const pair = { sellToken: stack.token('WETH'), buyToken: stack.token('USDC') };
+      const asked = { ...base, ...pair, kind: 'sell', sellAmountBeforeFee: `${ONE}` };
+      const limit = { ...asked, orderClass: 'limit', minBuyAmount: `${LIMIT}` };
+      const cases: [object, RegExp][] = [
+        [{ ...asked, orderClass: 'limit' }, /minBuyAmount: required/],
+        [{ ...limit, maxSellAmount: '1' }, /maxSellAmount: is for limit orders of kind 'buy'/],
+        [{ ...asked, minBuyAmount: '1' }, /minBuyAmount: is for limit orders/],
+        [{ ...asked, validTo: nowSec() + 600 }, /validTo: is for limit orders/],
+        [{ ...limit, validTo: nowSec() + 10 }, /validTo: must be 60 seconds to 30 days/],
+        [{ ...limit, validTo: nowSec() + 31 * DAY_SEC }, /validTo: must be 60 seconds to 30 days/],
+        [{ ...limit, sellAmountBeforeFee: '1000000000000' }, /too little for a limit order/],
+      ];
+      for (const [body, message] of cases) {
+        const [status, code, text] = await stack.refused('POST', '/quote', body);
+        expect([status, code]).to.deep.equal([400, 'BAD_REQUEST']);
+        expect(text).to.match(message);
+      }
+      expect((await sale({ validTo: nowSec() + 30 * DAY_SEC - 5 })).quote.validTo).to.be.greaterThan(nowSec());
+    });
+
+    it('are ten of an owner and token, and two thousand of all', async () => {
+      const small = { sellAmountBeforeFee: `${ONE / 100n}`, minBuyAmount: `${LIMIT / 100n}` };
+      for (let i = 0; i < 10; i++) await submitted(await sale(small));
+      const eleventh = await stack.submit(await sale(small), taker);
+      expect(eleventh.status).to.equal(400);
+      expect(JSON.stringify(eleventh.body)).to.contain('Too many limit orders');
+
+      const { knex } = stack.db;
+      const [quote] = await knex('swap_quotes').limit(1);
+      const [order] = await knex('swap_orders').limit(1);
+      const [pending] = await knex('swap_pending').limit(1);
+      const ids = Array.from({ length: 1_990 }, () => randomUUID());
+      const owner = `0x${'ab'.repeat(20)}` as Address;
+      await knex.batchInsert(
+        'swap_quotes',
+        ids.map((id, i) => ({ ...quote!, id, owner, nonce: String(i) })),
+        50,
+      );
+      await knex.batchInsert(
+        'swap_orders',
+        ids.map((id) => ({ ...order!, id, owner, quote_id: id, client_order_id: null })),
+        50,
+      );
+      await knex.batchInsert(
+        'swap_pending',
+        ids.map((order_id) => ({ ...pending!, order_id, owner })),
+        50,
+      );
+      const [other] = (await createOwners(chain, 'WETH', 1, ONE)) as [Wallet];
+      const refused = await stack.submit(await sale({}, other.address), other);
+      expect([refused.status, JSON.stringify(refused.body)]).to.satisfy(
+        ([status, text]: [number, string]) => status === 503 && text.includes('TOO_MANY_LIMIT_ORDERS'),
+      );
+    });
+  }, forEachDatabase);
+
+  it('take turns beside others: new ones first, then the longest waiting, eight of an owner', () => {
+    const turns = createTurns();
+    const listed = Array.from({ length: 12 }, (_, i) => ({
+      orderId: String(i),
+      owner: `0x${(i < 10 ? '1' : '2').repeat(40)}` as Address,
+    }));
+    turns.begin();
+    expect(turns.take(listed, 9)).to.deep.equal(['0', '1', '2', '3', '4', '5', '6', '7', '10']);
+    turns.begin();
+    expect(turns.take(listed, 9)).to.deep.equal(['8', '9', '11', '0', '1', '2', '3', '4', '5']);
+    turns.keep(new Set(['11']));
+    turns.begin();
+    expect(turns.take(listed, 2)).to.deep.equal(['0', '1']);
+  });
+});
