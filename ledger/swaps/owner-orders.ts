@@ -58,7 +58,12 @@ export async function readOrderMarks(q: Queryable, owners: readonly Address[]): 
       .join('swap_attempts as attempt', 'attempt.order_id', 'pending.order_id')
       .whereIn('pending.owner', part)
       .groupBy('pending.owner')
-      .select<{ owner: Address; attempts: number }[]>('pending.owner', q.raw('count(*) as attempts'));
+      .select<{ owner: Address; attempts: number; tried: number }[]>(
+        'pending.owner',
+        q.raw('count(*) as attempts'),
+        // Why a limit order was refused changes in its place.
+        q.raw('max(attempt.time_ms) as tried'),
+      );
     // One that is accepted and ended between two looks is the newest one, and was never seen pending.
     const accepted = await q('swap_nonces as owned')
       .whereIn('owned.owner', part)
@@ -67,9 +72,9 @@ export async function readOrderMarks(q: Queryable, owners: readonly Address[]): 
         q.raw('(select max(placed.created_ms) from swap_orders as placed where placed.owner = owned.owner) as newest'),
       );
     for (const { owner, newest } of accepted) if (newest !== null) marks.set(owner, `${lostFrom}:${newest}`);
-    const attempts = new Map(tried.map((row) => [row.owner, row.attempts]));
+    const attempts = new Map(tried.map((row) => [row.owner, `${row.attempts}@${row.tried}`]));
     for (const { owner, pending: count, filled, newest } of pending)
-      marks.set(owner, [marks.get(owner), count, filled, newest, attempts.get(owner) ?? 0].join(':'));
+      marks.set(owner, [marks.get(owner), count, filled, newest, attempts.get(owner) ?? ''].join(':'));
   }
   return marks;
 }

@@ -16,7 +16,7 @@ interface Reply {
 }
 
 interface Ask {
-  method?: 'GET' | 'POST';
+  method?: 'GET' | 'POST' | 'DELETE';
   body?: unknown;
   etag?: string;
   signal?: AbortSignal;

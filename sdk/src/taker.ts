@@ -1,5 +1,5 @@
 import { floorDiv, maxBig, minBig, parseUnits } from '../../core/amounts.js';
-import { orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
+import { cancellationTypedData, orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
 import type { PermitStyle, PermitTerms, PermitTypedData, TokenDomain } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { trusted, trustedToken } from './deployment.js';
@@ -32,6 +32,18 @@ export interface Swap {
   minBuy?: string;
   /** The most that a gasless swap may cost in gas, in the sold token; a hundredth of the amount by default. */
   maxFee?: string;
+}
+
+/** Tokens by symbol or address; amounts are exact decimals in tokens. */
+export interface LimitSwap {
+  sell: string;
+  buy: string;
+  /** What is sold, the fee included. */
+  amount: string;
+  /** The least that arrives, after every fee: the limit. */
+  minBuy: string;
+  /** How long it may wait for that price, in seconds: 60 to 30 days; a day by default. */
+  validForSec?: number;
 }
 
 /** A gasless order as the server describes it. Amounts are base units of their tokens. */
@@ -78,6 +90,14 @@ export interface TakerClient {
    * where the server offers less, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
+  /**
+   * Signs an order that is executed without gas once the market brings `minBuy` after the fee, and returns its id; `onSubmitted` is told it,
+   * too. It may be executed until then whatever else happens, unless it is cancelled, or the tokens leave the account. Approvals are as for
+   * `swapGasless`. Throws CurvebookError `BAD_QUOTE` where the server asks for another order.
+   */
+  placeLimit(limit: LimitSwap, listeners?: Pick<GaslessListeners, 'onSubmitted'>): Promise<string>;
+  /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
+  cancelGasless(orderId: string): Promise<void>;
   /** Allows exactly this amount of a token to Permit2. Resolves to the transaction's hash, or null if as much is allowed already. */
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
@@ -96,6 +116,7 @@ interface QuoteAnswer {
 }
 
 const DEADLINE_MS = 60_000;
+const DAY_SEC = 86_400;
 const POLL_MS = 1_000;
 /** A quote whose order would be valid for longer than this is refused. */
 const MAX_VALID_SEC = 3_600;
@@ -213,6 +234,55 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return { id: answer.id, typed, approval, quote };
   }
 
+  /** Nothing of the server's is signed but a nonce: the amounts and the time are those that were asked for. */
+  async function limited({ validForSec = DAY_SEC, ...swap }: LimitSwap) {
+    if (!Number.isInteger(validForSec) || validForSec < 60 || validForSec > 30 * DAY_SEC) {
+      throw new CurvebookError('BAD_ARGUMENT', 'validForSec is a whole number from 60 to 2592000');
+    }
+    const { said, contracts, sellToken, buyToken, units, wantedUnits } = await terms(swap);
+    const { orderSettler, permit2 } = contracts;
+    if (orderSettler === undefined || permit2 === undefined) {
+      throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
+    }
+    const validToSec = Math.floor(clock() / 1_000) + validForSec;
+    const body = {
+      ...{ chainId: said.chain_id, from: owner, sellToken: sellToken.address, buyToken: buyToken.address },
+      ...{ kind: 'sell', orderClass: 'limit', signingScheme: 'eip712' },
+      ...{ sellAmountBeforeFee: units.toString(), minBuyAmount: wantedUnits.toString(), validTo: validToSec },
+    };
+    const answer = (await http('/api/v1/quote', { method: 'POST', body })).body as QuoteAnswer;
+    const { sellAmount, minBuyAmount, validTo } = answer.quote;
+    if (unitsOf(sellAmount) !== units) throw lied(`sells ${sellAmount} base units, not ${units}`);
+    if (unitsOf(minBuyAmount) !== wantedUnits) throw lied(`buys ${minBuyAmount} base units, not ${wantedUnits}`);
+    if (validTo !== validToSec) throw lied(`may be executed until ${validTo}, not ${validToSec}`);
+    const typed = orderTypedData(
+      {
+        ...{ sellToken: sellToken.address, sellUnits: units, validToSec, receiver: owner },
+        ...{ buyToken: buyToken.address, minBuyUnits: wantedUnits },
+        nonce: unitsOf(answer.permit2.typedData.message.nonce),
+      },
+      { chainId: said.chain_id, permit2, spender: orderSettler },
+    );
+    const approval = approvalOf(answer, {
+      ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
+      terms: { owner, spender: permit2, deadlineSec: validToSec },
+    });
+    return { id: answer.id, typed, approval };
+  }
+
+  /** Asks for the signatures of a quote, and gives them to the server; returns the order's id. */
+  async function submitted({
+    id,
+    typed,
+    approval,
+  }: Omit<Awaited<ReturnType<typeof gasless>>, 'quote'>): Promise<string> {
+    const approvalSignature =
+      approval === null ? undefined : await signed({ ...approval, domain: { ...approval.domain } });
+    const signature = await signed({ ...typed, message: { ...typed.message } });
+    const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID(), approvalSignature };
+    return ((await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string }).orderId;
+  }
+
   async function signed({ types, ...data }: TypedData): Promise<string> {
     const { EIP712Domain: _domain, ...rest } = types;
     return signer.signTypedData({ ...data, types: rest });
@@ -248,15 +318,24 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return senderOf(signer)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
-      const { id, typed, approval, quote } = await gasless(swap);
+      const { quote, ...asked } = await gasless(swap);
       listeners.onQuote?.(quote);
-      const approvalSignature =
-        approval === null ? undefined : await signed({ ...approval, domain: { ...approval.domain } });
-      const signature = await signed({ ...typed, message: { ...typed.message } });
-      const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID(), approvalSignature };
-      const { orderId } = (await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string };
+      const orderId = await submitted(asked);
       listeners.onSubmitted?.(orderId);
       return ended(orderId, signal);
+    },
+    async placeLimit(limit, listeners = {}) {
+      const orderId = await submitted(await limited(limit));
+      listeners.onSubmitted?.(orderId);
+      return orderId;
+    },
+    async cancelGasless(orderId) {
+      const said = await known();
+      const { orderSettler } = trusted(said, options.contracts);
+      if (orderSettler === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted settler');
+      const typed = cancellationTypedData(orderId, { chainId: said.chain_id, settler: orderSettler });
+      const signature = await signed({ ...typed, domain: { ...typed.domain }, message: { ...typed.message } });
+      await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
     },
     async allowGasless(name, amount) {
       const said = await known();

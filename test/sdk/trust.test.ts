@@ -178,6 +178,43 @@ describe('what a server that lies gets signed', () => {
     }
   });
 
+  it('a limit order is signed as it was asked for, or not at all', async () => {
+    const limit = { sell: 'USDC', buy: 'WETH', amount: '300', minBuy: '0.13', validForSec: 600 };
+    const validTo = NOW_MS / 1_000 + 600;
+    const minBuyAmount = '130000000000000000';
+    const { options, signed } = world({ quote: { minBuyAmount, validTo, feeAmount: '299999999' } });
+    expect(await createTakerClient(options).placeLimit(limit)).to.equal('o');
+    const message = signed[0]?.message as { deadline: string; permitted: object; witness: { minAmountOut: string } };
+    expect([message.deadline, message.permitted, message.witness.minAmountOut]).to.deep.equal([
+      `${validTo}`,
+      { token: USDC, amount: '300000000' },
+      minBuyAmount,
+    ]);
+    const lies = [
+      { minBuyAmount: '129999999999999999', validTo },
+      { minBuyAmount, validTo: validTo + 1 },
+      { minBuyAmount, validTo, sellAmount: '300000001' },
+    ];
+    for (const quote of lies) {
+      const liar = world({ quote });
+      expect(await codeOf(createTakerClient(liar.options).placeLimit(limit))).to.equal('BAD_QUOTE');
+      expect(liar.signed).to.have.length(0);
+    }
+    for (const validForSec of [59, 0.5, 30 * 86_400 + 1]) {
+      expect(await codeOf(createTakerClient(options).placeLimit({ ...limit, validForSec }))).to.equal('BAD_ARGUMENT');
+    }
+  });
+
+  it('an order is cancelled by a signature over its id for this settler', async () => {
+    const { options, signed } = world();
+    await createTakerClient(options).cancelGasless('o');
+    expect([signed[0]?.primaryType, signed[0]?.message, signed[0]?.domain['verifyingContract']]).to.deep.equal([
+      'OrderCancellation',
+      { orderId: 'o' },
+      contracts.orderSettler,
+    ]);
+  });
+
   it('a swap in a transaction takes no less than its minimum either', async () => {
     const { options, sent } = world();
     const taker = createTakerClient(options);

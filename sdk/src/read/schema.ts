@@ -1652,16 +1652,18 @@ export interface components {
                 receiver: string;
                 /** @description the most that is sold, base units */
                 sellAmount: string;
-                /** @description what is expected, base units */
+                /** @description what is expected, or the limit, base units */
                 buyAmount: string;
                 /** @description the least that is bought, base units */
                 minBuyAmount: string;
                 /** @description deadline of the permit, Unix seconds */
                 validTo: number;
-                /** @description for gas, in the sell token, part of sellAmount */
+                /** @description for gas, in the sell token, part of sellAmount; of a limit order as of now, it is taken at execution */
                 feeAmount: string;
                 /** @enum {string} */
                 kind: "sell" | "buy";
+                /** @enum {string} */
+                orderClass: "market" | "limit";
                 /** @constant */
                 partiallyFillable: false;
                 /** @constant */
@@ -1788,10 +1790,18 @@ export interface components {
             status: "pending" | "filled" | "failed" | "expired";
             sellToken: string;
             buyToken: string;
+            /** @enum {string} */
+            kind: "sell" | "buy";
+            /** @enum {string} */
+            orderClass: "market" | "limit";
             /** @description base units */
             sellAmount: string;
             /** @description base units */
             buyAmount: string;
+            /** @description base units */
+            minBuyAmount: string;
+            /** @description last second at which it may be executed */
+            validTo: number;
             /** @description base units */
             executedSellAmount: string;
             /** @description base units */
@@ -4198,6 +4208,14 @@ export interface operations {
                     kind: "sell" | "buy";
                     sellAmountBeforeFee?: string;
                     buyAmountAfterFee?: string;
+                    /**
+                     * @default market
+                     * @enum {string}
+                     */
+                    orderClass?: "market" | "limit";
+                    minBuyAmount?: string;
+                    maxSellAmount?: string;
+                    validTo?: number;
                     /** @default 50 */
                     slippageBps?: number;
                     /**
@@ -4599,7 +4617,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description CHAIN_UNAVAILABLE: no node of the chain answers */
+            /** @description TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers */
             503: {
                 headers: {
                     /** @description requests per window */

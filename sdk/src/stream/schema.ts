@@ -672,10 +672,18 @@ export interface components {
             status: "pending" | "filled" | "failed" | "expired";
             sellToken: string;
             buyToken: string;
+            /** @enum {string} */
+            kind: "sell" | "buy";
+            /** @enum {string} */
+            orderClass: "market" | "limit";
             /** @description base units */
             sellAmount: string;
             /** @description base units */
             buyAmount: string;
+            /** @description base units */
+            minBuyAmount: string;
+            /** @description last second at which it may be executed */
+            validTo: number;
             /** @description base units */
             executedSellAmount: string;
             /** @description base units */
