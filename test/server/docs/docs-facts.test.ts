@@ -108,6 +108,7 @@ describe('the guides', () => {
     const source = [
       'keepers/executor/executor',
       'keepers/executor/economics',
+      'keepers/executor/limit-orders',
       'keepers/executor/refusals',
       'keepers/executor/risk',
       'server/swap/order',

@@ -110,6 +110,7 @@ describe('swap API', () => {
           buyToken: stack.token('USDC'),
           receiver: taker.address.toLowerCase(),
           kind: 'sell',
+          orderClass: 'market',
           partiallyFillable: false,
           signingScheme: 'eip712',
         });

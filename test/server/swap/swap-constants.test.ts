@@ -144,12 +144,13 @@ forOneDatabase((_name, open) =>
 
       await submit(sale, one, { clientOrderId: 'mine' });
 
-      // By a pool; then one whose owner has spent its tokens elsewhere, until it expires, and two that are taken back.
+      // By a pool; then one whose owner has spent its tokens elsewhere, until it expires, and two that are taken back, one of them a limit order.
       orders.push(await submit(await quoteOf(one.address, { sellAmountBeforeFee: weth('30') }), one));
       await price({ sellAmountBeforeFee: weth('30') });
       await stack.land();
       for (const owner of owners) {
-        const back = await submit(await quoteOf(owner.address, { sellAmountBeforeFee: weth('0.5') }), owner);
+        const waits = owner === one ? { orderClass: 'limit', minBuyAmount: usdc('3000') } : {};
+        const back = await submit(await quoteOf(owner.address, { sellAmountBeforeFee: weth('0.5'), ...waits }), owner);
         orders.push(back);
         await cancel(back, owner);
       }
