@@ -32,7 +32,7 @@ import { startLoop, type Loop } from '../loop.js';
 import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
-import type { Refusal } from './refusals.js';
+import { EXECUTOR_UNFUNDED, NONCE_USED, type Refusal } from './refusals.js';
 import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers, type Newcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
@@ -432,16 +432,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     start: (signal) => startLoop(round, { name: 'executor', intervalMs: deps.pollIntervalMs, signal, logger }),
   };
 }
-
-const NONCE_USED = {
-  code: 'NONCE_USED',
-  message: "The order's Permit2 nonce was used or invalidated by the owner",
-};
-
-const EXECUTOR_UNFUNDED = {
-  code: 'EXECUTOR_UNFUNDED',
-  message: 'The service has no ETH to send transactions with',
-};
 
 const TOKEN_QUARANTINED = {
   code: 'TOKEN_QUARANTINED',

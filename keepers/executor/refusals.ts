@@ -11,6 +11,16 @@ export interface Refusal {
   isFinal: boolean;
 }
 
+export const NONCE_USED = {
+  code: 'NONCE_USED',
+  message: "The order's Permit2 nonce was used or invalidated by the owner",
+};
+
+export const EXECUTOR_UNFUNDED = {
+  code: 'EXECUTOR_UNFUNDED',
+  message: 'The service has no ETH to send transactions with',
+};
+
 const PERMIT2 = new Interface([
   'error SignatureExpired(uint256 signatureDeadline)',
   'error InvalidNonce()',

@@ -215,7 +215,7 @@ describe('limit orders', () => {
       const [order] = await knex('swap_orders').limit(1);
       const [pending] = await knex('swap_pending').limit(1);
       const ids = Array.from({ length: 1_990 }, () => randomUUID());
-      const owner = `0x${'ab'.repeat(20)}` as Address;
+      const owner = `0x${'ab'.repeat(20)}`;
       await knex.batchInsert(
         'swap_quotes',
         ids.map((id, i) => ({ ...quote!, id, owner, nonce: String(i) })),
@@ -243,7 +243,7 @@ describe('limit orders', () => {
     const turns = createTurns();
     const listed = Array.from({ length: 12 }, (_, i) => ({
       orderId: String(i),
-      owner: `0x${(i < 10 ? '1' : '2').repeat(40)}` as Address,
+      owner: `0x${(i < 10 ? '1' : '2').repeat(40)}`,
     }));
     turns.begin();
     expect(turns.take(listed, 9)).to.deep.equal(['0', '1', '2', '3', '4', '5', '6', '7', '10']);
