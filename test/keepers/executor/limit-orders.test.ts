@@ -241,7 +241,7 @@ describe('limit orders', () => {
 
   it('take turns beside others: new ones first, then the longest waiting, eight of an owner', () => {
     const turns = createTurns();
-    const listed = Array.from({ length: 12 }, (_, i) => ({
+    const listed = Array.from({ length: 12 }, (_, i): { orderId: string; owner: Address } => ({
       orderId: String(i),
       owner: `0x${(i < 10 ? '1' : '2').repeat(40)}`,
     }));
