@@ -16,7 +16,7 @@ import type { Db, Transaction, Writer } from '../../ledger/types.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { createCostRepair } from './cost-repair.js';
 import { readReceipts, saidBy, type TxReceipt } from './receipts.js';
-import type { Rpc } from './rpc.js';
+import { RpcResponseError, RpcUnavailableError, type Rpc } from './rpc.js';
 import { createUnknownCosts } from './unknown-costs.js';
 
 export const HOUR_MS = 3_600_000;
@@ -155,12 +155,23 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
 
   const unknown = createUnknownCosts({ role, db, writer, rpc, monotonicMs });
 
-  async function correct(): Promise<void> {
+  /** What was deleted of blocks that have become final. An endpoint that does not answer is no error: it is asked again later. */
+  async function confirm(): Promise<TransactionCost[]> {
     const head = await lastGeneration(db.knex);
-    if (head === null) return;
-    const isDue = monotonicMs() - confirmedMs >= CONFIRM_MS;
-    if (isDue) confirmedMs = monotonicMs();
-    for (const { nonce, seenMs } of await repair.repair(isDue ? head.toBlock - MAX_REORG_BLOCKS : NO_BLOCK)) {
+    if (head === null || monotonicMs() - confirmedMs < CONFIRM_MS) return [];
+    confirmedMs = monotonicMs();
+    try {
+      return await repair.repair(head.toBlock - MAX_REORG_BLOCKS);
+    } catch (error) {
+      if (error instanceof RpcUnavailableError || error instanceof RpcResponseError) return [];
+      throw error;
+    }
+  }
+
+  async function correct(): Promise<void> {
+    // The first asks no endpoint anything.
+    const dropped = [...(await repair.repair(NO_BLOCK)), ...(await confirm())];
+    for (const { nonce, seenMs } of dropped) {
       correctedMs.set(nonce, seenMs);
       recent = recent.filter((one) => one.nonce !== nonce);
     }
