@@ -8,7 +8,7 @@ import { startChild, type Child } from '../../test/support/child.js';
 import { accountOf, startStack, tokenOf, type Stack } from '../../test/support/stack.js';
 import { place, untilQuoted } from '../../test/support/trading.js';
 import { median, ROUNDS } from '../gateway/measure.js';
-import { latencyMs, load, stopLoad, type Loaded, type Target } from './load.js';
+import { latencyMs, load, type Loaded, type Target } from './load.js';
 
 const QUOTES = 320;
 const SUBMISSIONS = 60;
@@ -68,7 +68,6 @@ export async function measureHttp(databaseUrl: (name: string) => string): Promis
       wallet: new Wallet(accountOf(stack, 'taker3').privateKey),
     });
   } finally {
-    stopLoad();
     await bareChild?.end('SIGTERM');
     await stack.close();
   }

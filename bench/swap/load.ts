@@ -1,9 +1,12 @@
 /** Requests over connections that stay open. Any answer but 200 ends the benchmark. */
 import { readFileSync } from 'node:fs';
 import { Agent, request as httpRequest } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { median } from '../gateway/measure.js';
 
 const CONNECTIONS = 32;
+/** Of a submission whose check fails, or ends with no answer of the node in time. */
+const REFUSALS = [400, 503];
 /** The unit in which the kernel counts CPU time: USER_HZ of Linux. */
 const TICK_US = 10_000;
 
@@ -22,8 +25,8 @@ export interface Loaded {
 
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 
-/** Sends one body and returns the answer. */
-function post(url: string, body: string): Promise<string> {
+/** Sends one body and returns the answer; rejects for another status than those expected. */
+function post(url: string, body: string, expected: readonly number[] = [200]): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
     const request = httpRequest(url, { method: 'POST', agent, headers });
@@ -31,7 +34,7 @@ function post(url: string, body: string): Promise<string> {
       let text = '';
       response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(text);
+        if (expected.includes(response.statusCode ?? 0)) resolve(text);
         else reject(new Error(`${url}: ${response.statusCode} ${text.slice(0, 300)}`));
       });
     });
@@ -56,14 +59,49 @@ export async function load({ url, pid }: Target, bodies: readonly string[]): Pro
 }
 
 /** Median time of one request by itself, in milliseconds. */
-export async function latencyMs(url: string, bodies: readonly string[]): Promise<number> {
+export const latencyMs = async (url: string, bodies: readonly string[]): Promise<number> =>
+  median(await timesMs(url, bodies));
+
+/** How long each request takes, one after the other, in milliseconds. */
+export async function timesMs(url: string, bodies: readonly string[]): Promise<number[]> {
   const times: number[] = [];
   for (const body of bodies) {
     const startedMs = performance.now();
     await post(url, body);
     times.push(performance.now() - startedMs);
   }
-  return median(times);
+  return times;
+}
+
+/**
+ * Does something while each body is sent at most once in so many milliseconds, each by a client of its own, and refused; says how many were refused per
+ * second.
+ */
+export async function whileSent<T>(
+  url: string,
+  bodies: readonly string[],
+  everyMs: number,
+  work: () => Promise<T>,
+): Promise<{ result: T; perSec: number }> {
+  let isOver = false;
+  let refused = 0;
+  const startedMs = performance.now();
+  const senders = bodies.map(async (body, i) => {
+    await sleep((i * everyMs) / bodies.length);
+    for (let dueMs = performance.now(); !isOver; dueMs += everyMs) {
+      await post(url, body, REFUSALS);
+      refused += 1;
+      await sleep(Math.max(0, dueMs + everyMs - performance.now()));
+    }
+  });
+  const sending = Promise.all(senders);
+  sending.catch(() => undefined);
+  try {
+    return { result: await work(), perSec: (refused * 1_000) / (performance.now() - startedMs) };
+  } finally {
+    isOver = true;
+    await sending;
+  }
 }
 
 /** CPU time of a process and its threads so far. The second field of /proc/pid/stat is in parentheses and may hold blanks. */

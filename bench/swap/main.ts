@@ -10,6 +10,8 @@ import { routes } from '../gas/report.js';
 import { snapshotOf } from '../gas/snapshot.js';
 import { holds, type Row } from '../gateway/measure.js';
 import { measurePlans } from './plan.js';
+import { measureEvasive, type EvasiveFigures } from './evasive.js';
+import { stopLoad } from './load.js';
 import { measureHttp, temporaryDatabases, type HttpFigures } from './http.js';
 
 const text = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
@@ -38,14 +40,33 @@ function rowsOf(figures: HttpFigures): Row[] {
   ];
 }
 
+const evasiveRows = ({ aloneP99Ms, besideP99Ms, evasivePerSec }: EvasiveFigures): Row[] => [
+  { goal: '', what: 'p99 of a submission, alone', value: aloneP99Ms, unit: 'ms', bound: null },
+  {
+    ...{ goal: '', what: 'the same beside 10 accounts whose check burns its gas', value: besideP99Ms, unit: 'ms' },
+    bound: null,
+  },
+  { goal: '', what: 'submissions of those accounts, refused', value: evasivePerSec, unit: '/s', bound: null },
+  {
+    ...{ goal: '', what: 'p99 beside them / alone', value: besideP99Ms / aloneP99Ms, unit: 'x' },
+    bound: { atMost: 3 },
+  },
+];
+
 const databases = temporaryDatabases();
-const figures = await measureHttp(databases.urlOf).finally(databases.drop);
+const measured = async () =>
+  [await measureHttp(databases.urlOf), await measureEvasive(databases.urlOf('evasive'))] as const;
+const [figures, evasive] = await measured().finally(() => {
+  stopLoad();
+  databases.drop();
+});
 const gasRows = await measureAll();
 const snapshot = snapshotOf(gasRows);
 const model = gasModelOf(snapshot);
 const plans = [1, 3, 6].map(measurePlans);
 const rows = [
   ...rowsOf(figures),
+  ...evasiveRows(evasive),
   ...plans.flatMap(({ sources, meanMs, p99Ms }): Row[] => [
     { goal: '', what: `plan among ${sources}, CPU, mean`, value: meanMs, unit: 'ms', bound: { atMost: 5 } },
     { goal: '', what: `plan among ${sources}, CPU, p99`, value: p99Ms, unit: 'ms', bound: { atMost: 5 } },
