@@ -3,6 +3,7 @@
  * neither paid nor dropped; it is not available to the maker's orders.
  */
 import { maxBig, minBig, MAX_U128 } from './amounts.js';
+import { PAID_GAS_MAX, addGas } from './settle-gas.js';
 
 export interface ClaimState {
   /** The settled claim as it stands on-chain; 0 for none. */
@@ -20,6 +21,8 @@ export interface ClaimState {
   advanceUnits: bigint;
   /** Block of the oldest request that no settlement has covered; null when there is none. */
   pendingSinceBlock: number | null;
+  /** Gas that the maker has paid since the last settlement, for requests that it does not cover and for executions; at most `PAID_GAS_MAX`. */
+  paidGas: bigint;
 }
 
 /** Without any request. */
@@ -30,6 +33,7 @@ export const NO_CLAIM: ClaimState = {
   outstandingUnits: 0n,
   advanceUnits: 0n,
   pendingSinceBlock: null,
+  paidGas: 0n,
 };
 
 /** Requests that a settlement does not cover, because they were mined after its cut. */
@@ -37,6 +41,8 @@ export interface LaterRequests {
   units: bigint;
   /** Block of the first of them; null when there is none. */
   sinceBlock: number | null;
+  /** What the maker paid for them. */
+  paidGas: bigint;
 }
 
 /** A sum that saturates at 2^128 - 1: anybody may choose the amounts of requests. */
@@ -44,14 +50,19 @@ export function addSaturating(a: bigint, b: bigint): bigint {
   return minBig(a + b, MAX_U128);
 }
 
-/** After WithdrawRequested. Any amount is added, less the part that an advance covers. */
-export function afterRequest(state: ClaimState, units: bigint, blockNumber: number): ClaimState {
+/** After WithdrawRequested. Any amount is added, less the part that an advance covers; a request that it covers whole has been settled. */
+export function afterRequest(
+  state: ClaimState,
+  { units, paidGas }: { units: bigint; paidGas: bigint },
+  blockNumber: number,
+): ClaimState {
   const covered = minBig(units, state.advanceUnits);
   return {
     ...state,
     outstandingUnits: addSaturating(state.outstandingUnits, units - covered),
     advanceUnits: state.advanceUnits - covered,
     pendingSinceBlock: covered === units ? state.pendingSinceBlock : (state.pendingSinceBlock ?? blockNumber),
+    paidGas: covered === units ? state.paidGas : addGas(state.paidGas, paidGas),
   };
 }
 
@@ -59,6 +70,9 @@ export function afterRequest(state: ClaimState, units: bigint, blockNumber: numb
  * After WithdrawSettled: the settled amount replaces everything that the settlement looked at, and what it did not cover of that is dropped
  * for good. Requests mined after its cut stay, less the part that an advance covers. An equal amount leaves the claim's version (`basis`)
  * unchanged.
+ *
+ * What the maker paid is used up by it, but for requests after its cut. A settlement that takes back of a claim, or falls short of requests that another
+ * one had covered, is not the maker's doing: the next one is paid for.
  *
  * `lost` means that the settlement's cut is in blocks that the chain no longer has. Then it can't be known which of the present requests it
  * covers, so its amount counts against all of them, and no request is paid twice.
@@ -74,13 +88,16 @@ export function afterSettlement(
     readyAtSec: settled.units === 0n ? null : settled.readyAtSec,
   };
   const askedUnits = state.outstandingUnits - state.advanceUnits;
+  const isTakenBack = settled.units < state.claimUnits;
   if (settled.lost) {
     const isShort = askedUnits > settled.units;
+    const shortGas = state.pendingSinceBlock === null ? PAID_GAS_MAX : state.paidGas;
     return {
       ...claim,
       outstandingUnits: maxBig(askedUnits, settled.units),
       advanceUnits: maxBig(settled.units - askedUnits, 0n),
       pendingSinceBlock: isShort ? (state.pendingSinceBlock ?? settled.blockNumber) : null,
+      paidGas: isTakenBack ? PAID_GAS_MAX : isShort ? shortGas : 0n,
     };
   }
   // An advance covers requests before the cut first, then those after it.
@@ -92,6 +109,7 @@ export function afterSettlement(
     outstandingUnits: addSaturating(settled.units, later.units - coveredUnits),
     advanceUnits: aheadUnits - coveredUnits,
     pendingSinceBlock: coveredUnits === later.units ? null : later.sinceBlock,
+    paidGas: isTakenBack ? PAID_GAS_MAX : coveredUnits === later.units ? 0n : later.paidGas,
   };
 }
 
@@ -99,7 +117,7 @@ export function afterSettlement(
  * After WithdrawExecuted: the claim was paid in full and is zero, including any advance. Requests that no settlement has covered stay
  * outstanding.
  */
-export function afterExecution(state: ClaimState, units: bigint): ClaimState {
+export function afterExecution(state: ClaimState, { units, paidGas }: { units: bigint; paidGas: bigint }): ClaimState {
   return {
     ...state,
     claimUnits: 0n,
@@ -107,6 +125,7 @@ export function afterExecution(state: ClaimState, units: bigint): ClaimState {
     readyAtSec: null,
     outstandingUnits: maxBig(state.outstandingUnits - units, 0n),
     advanceUnits: 0n,
+    paidGas: addGas(state.paidGas, paidGas),
   };
 }
 
@@ -124,11 +143,13 @@ export function maySettle(settledUnits: bigint, balanceUnits: bigint, worstUnits
 }
 
 /**
- * Whether a settlement may be sent alone: its maker has paid more gas than it costs. True when it raises a claim from zero, which takes a deposit or
- * a trade the first time and an execution each further time, and when it takes a claim back. The requests behind any other must pay for it.
+ * Whether a settlement is sent whatever its maker has paid: the first that raises its claim, which took a deposit or a trade, and one that takes a
+ * claim back. What makers paid since the last settlement must pay for any other.
  */
-export const isPrepaid = (settledUnits: bigint, claimUnits: bigint): boolean =>
-  settledUnits < claimUnits || (claimUnits === 0n && settledUnits > 0n);
+export const isFree = (
+  settledUnits: bigint,
+  { claimUnits, basis }: Pick<ClaimState, 'claimUnits' | 'basis'>,
+): boolean => settledUnits < claimUnits || (basis === 0n && settledUnits > claimUnits);
 
 /**
  * How soon after a settlement the same claim may be settled again. There is a pace because a request costs its maker less gas than its

@@ -1,10 +1,34 @@
 /**
- * Which settlements the requests behind them have paid for, in gas: whoever asks for a withdrawal pays for a transaction, and has the operator
- * pay for another. The figures are bounds of what the contracts use, for WETH and for USDC behind its proxy.
+ * Which settlements those who ask for them have paid for, in gas: whoever asks for a withdrawal pays for a transaction, and has the operator pay
+ * for another. Both buy gas of the same chain, at a price that neither sets, so that gas is compared with gas. The figures are bounds of what the
+ * contracts use, for WETH and for USDC behind its proxy.
  */
+import { minBig, toSafeInt } from './amounts.js';
+
+/** What a call of the custodian costs whoever makes it, at least. */
+const CALL_GAS = {
+  /** The transaction and what its first call reads, shared by all requests and executions in it. */
+  transaction: 25_800n,
+  /** For each. A deposit is the maker's own affair, and the operator pays settlements. */
+  requested: 2_500n,
+  executed: 20_000n,
+  deposited: 0n,
+  settled: 0n,
+} as const;
 
 /** What a request in a transaction of its own costs whoever makes it, at least. */
-export const REQUEST_GAS = 28_300n;
+export const REQUEST_GAS = CALL_GAS.transaction + CALL_GAS.requested;
+
+/** What is counted for one claim at most; more than a settlement of it costs by itself. */
+export const PAID_GAS_MAX = 100_000n;
+
+/** Gas that an event of the custodian stands for, in a transaction with so many requests and executions of anybody. */
+export function eventGas(kind: keyof typeof CALL_GAS, callsInTransaction: number): bigint {
+  return paysGas(kind) ? CALL_GAS[kind] + CALL_GAS.transaction / BigInt(callsInTransaction) : 0n;
+}
+
+/** Whether events of this kind count towards a settlement. */
+export const paysGas = (kind: keyof typeof CALL_GAS): boolean => CALL_GAS[kind] > 0n;
 
 /** What a transaction of settlements costs the operator, at most, where claims of each token stand already. */
 const SETTLE_GAS = {
@@ -18,29 +42,32 @@ const SETTLE_GAS = {
   unchanged: 6_300n,
 } as const;
 
+/** The least that any transaction of settlements may cost. */
+export const LEAST_SETTLE_GAS = SETTLE_GAS.transaction + SETTLE_GAS.unchanged;
+
 /** Part of a transaction of settlements. */
 export interface SettlePart {
   token: string;
   isRaise: boolean;
 }
 
-/** Gas of a transaction that settles these claims, at most. */
-export function settleGas(parts: readonly SettlePart[]): bigint {
-  const tokens = new Set(parts.filter(({ isRaise }) => isRaise).map(({ token }) => token));
+/** Gas of a transaction that settles these claims, at most; `beside` settlements that are sent anyway, what they add to it. */
+export function settleGas(parts: readonly SettlePart[], beside: readonly SettlePart[] = []): bigint {
+  const tokensOf = (some: readonly SettlePart[]): string[] =>
+    some.filter(({ isRaise }) => isRaise).map(({ token }) => token);
+  const known = new Set(tokensOf(beside));
+  const tokens = new Set(tokensOf(parts).filter((token) => !known.has(token)));
   return parts.reduce(
     (sum, { isRaise }) => sum + (isRaise ? SETTLE_GAS.raise : SETTLE_GAS.unchanged),
-    SETTLE_GAS.transaction + SETTLE_GAS.token * BigInt(tokens.size),
+    (beside.length > 0 ? 0n : SETTLE_GAS.transaction) + SETTLE_GAS.token * BigInt(tokens.size),
   );
 }
 
-/** Whether so many requests, each in a transaction of its own, cost no less than a transaction that settles these claims. */
-export function isPaid(parts: readonly SettlePart[], requests: number): boolean {
-  return BigInt(requests) * REQUEST_GAS >= settleGas(parts);
-}
+/** A sum of what was paid for one claim. */
+export const addGas = (a: bigint, b: bigint): bigint => minBig(a + b, PAID_GAS_MAX);
 
-/** How many more requests would pay for a transaction that settles this claim alone; 0 when none is needed. */
-export function requestsShort(part: SettlePart, requests: number): number {
-  let short = 0;
-  while (!isPaid([part], requests + short)) short += 1;
-  return short;
+/** How many more requests, each in a transaction of its own, pay for a transaction that settles this claim alone; 0 when none is needed. */
+export function requestsShort(part: SettlePart, paidGas: bigint): number {
+  const shortGas = settleGas([part]) - paidGas;
+  return shortGas <= 0n ? 0 : toSafeInt((shortGas + REQUEST_GAS - 1n) / REQUEST_GAS);
 }

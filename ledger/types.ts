@@ -79,6 +79,8 @@ export interface CustodyEvent {
   readyAtSec: number | null;
   /** `settled` only: the prepared settlement that explains it; null when none does. */
   settlementNo: number | null;
+  /** What it counts towards a settlement, in gas; null for one that was booked before this was decided, whose claim counts as paid for. */
+  paidGas: bigint | null;
   blockNumber: number;
   txHash: Hex;
   logIndex: number;

@@ -80,6 +80,7 @@ function deposits(n: number, blockSec: number): GenerationWrite {
         basis: null,
         readyAtSec: null,
         settlementNo: null,
+        paidGas: 0n,
         blockNumber: write.toBlock,
         txHash,
         logIndex: 0,

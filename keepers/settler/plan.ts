@@ -1,5 +1,6 @@
-import { isPrepaid, maySettle, settlementUnits } from '../../core/claim-state.js';
-import { isPaid, type SettlePart } from '../../core/settle-gas.js';
+import { toSafeInt } from '../../core/amounts.js';
+import { isFree, maySettle, settlementUnits } from '../../core/claim-state.js';
+import { settleGas, type SettlePart } from '../../core/settle-gas.js';
 import type { PendingClaim } from '../../ledger/chain/claims.js';
 import type { ClaimRow, OperatorRow, Settlement } from '../../ledger/types.js';
 import type { Hex } from '../../core/types.js';
@@ -18,8 +19,6 @@ interface PlanInput {
   unfunded: readonly PendingClaim[];
   /** The most that executable curves can still make the maker pay of the token. */
   worstUnits(claim: PendingClaim): bigint;
-  /** How many of the requests that wait for a settlement their maker paid a transaction for. */
-  paidRequests(claim: PendingClaim): number;
   batchMax: number;
   /** How many settlements that raise no claim may still be sent. */
   emptyBudget: number;
@@ -29,16 +28,16 @@ interface PlanInput {
  * The settlements that may be sent now in one transaction, one per maker and token: everything outstanding, clamped to the balance, as soon as
  * the balance also covers what takers can still execute.
  *
- * Those that raise a claim from zero come first. Others ride along if their maker has made a request in a transaction of its own: that costs it
- * more than one further settlement costs the operator. Without any of the former they are sent once their requests together cost as much as the
- * transaction. Settlements that raise no claim only clear requests; they come last and are limited, so that makers without funds do not delay others.
+ * Those that are sent whatever was paid come first (`isFree`). Others ride along if their maker has paid for what they add. Without any of the former they
+ * are sent once what was paid for them together covers the transaction. Settlements that raise no claim only clear requests; they come last and
+ * are limited, so that makers without funds do not delay others.
  */
 export function planSettlements(input: PlanInput): PlannedSettlement[] {
-  const [prepaid, raises, unchanged]: [PlannedSettlement[], Gathered[], Gathered[]] = [[], [], []];
+  const [free, raises, unchanged]: [Gathered[], Gathered[], Gathered[]] = [[], [], []];
   for (const claim of [...input.funded, ...input.unfunded]) {
     const amountUnits = settlementUnits(claim.outstandingUnits, claim.balanceUnits);
     if (!maySettle(amountUnits, claim.balanceUnits, input.worstUnits(claim))) continue;
-    const { maker, token, basis, claimUnits: previousUnits } = claim;
+    const { maker, token, basis, claimUnits: previousUnits, paidGas } = claim;
     const planned = {
       maker,
       token,
@@ -48,39 +47,47 @@ export function planSettlements(input: PlanInput): PlannedSettlement[] {
       preparedBy: 'settler',
       operatorSeq: null,
     } as const;
-    if (isPrepaid(amountUnits, previousUnits)) prepaid.push(planned);
-    else {
-      const requests = input.paidRequests(claim);
-      if (requests > 0) (amountUnits === previousUnits ? unchanged : raises).push({ planned, requests });
-    }
+    const isRaise = amountUnits !== previousUnits;
+    const gathered = { planned, part: { token, isRaise }, paidGas };
+    (isFree(amountUnits, claim) ? free : isRaise ? raises : unchanged).push(gathered);
   }
-  const batch = prepaid.slice(0, input.batchMax);
+  const batch = free.slice(0, input.batchMax);
   const waiting = [...raises, ...unchanged.slice(0, Math.max(0, input.emptyBudget))];
-  const room = input.batchMax - batch.length;
-  const riders = batch.length > 0 ? waiting.slice(0, room) : thatPay(waiting, room);
-  return [...batch, ...riders.map(({ planned }) => planned)];
+  const riders = batch.length > 0 ? thatRideAlong(batch, waiting, input.batchMax) : thatPay(waiting, input.batchMax);
+  return [...batch, ...riders].map(({ planned }) => planned);
 }
 
-/** As many as pay for one transaction together, those with the most requests first, so that none holds back others that pay by themselves. */
+/** A settlement, as it counts, and what its maker has paid. */
+interface Gathered {
+  planned: PlannedSettlement;
+  part: SettlePart;
+  paidGas: bigint;
+}
+
+/** Those that pay for what they add to a transaction that is sent anyway. */
+function thatRideAlong(batch: readonly Gathered[], waiting: readonly Gathered[], batchMax: number): Gathered[] {
+  const riders: Gathered[] = [];
+  const parts = batch.map(({ part }) => part);
+  for (const one of waiting) {
+    if (parts.length >= batchMax) break;
+    if (one.paidGas < settleGas([one.part], parts)) continue;
+    riders.push(one);
+    parts.push(one.part);
+  }
+  return riders;
+}
+
+/** As many as pay for one transaction together, those that were paid most for first, so that none holds back others that pay by themselves. */
 function thatPay(waiting: readonly Gathered[], most: number): Gathered[] {
-  const ranked = waiting.toSorted((a, b) => b.requests - a.requests).slice(0, most);
+  const ranked = waiting.toSorted((a, b) => toSafeInt(b.paidGas - a.paidGas)).slice(0, most);
   while (ranked.length > 0 && !payForThemselves(ranked)) ranked.pop();
   const chosen = new Set(ranked);
   return waiting.filter((one) => chosen.has(one));
 }
 
-/** A settlement that waits until it is paid for, and the requests that pay for it. */
-interface Gathered {
-  planned: PlannedSettlement;
-  requests: number;
-}
-
 function payForThemselves(riders: readonly Gathered[]): boolean {
-  const parts = riders.map(({ planned: { token, amountUnits, previousUnits } }): SettlePart => {
-    return { token, isRaise: amountUnits !== previousUnits };
-  });
-  const requests = riders.reduce((sum, one) => sum + one.requests, 0);
-  return isPaid(parts, requests);
+  const paidGas = riders.reduce((sum, one) => sum + one.paidGas, 0n);
+  return paidGas >= settleGas(riders.map(({ part }) => part));
 }
 
 /**

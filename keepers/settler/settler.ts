@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claim-state.js';
 import type { Address, Hex, Market, Readiness } from '../../core/types.js';
-import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/chain/claims.js';
+import { maySettleAny, readClaim, type PendingClaim } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
@@ -252,26 +252,16 @@ export function createSettler(deps: SettlerDeps): Settler {
     // Compares both ways: a checkpoint with a future time was published before the clock was set back.
     const sinceMs = Math.abs(deps.nowMs() - (await checkpointer.publishedMs()));
     const isCheckpointDue = sinceMs >= deps.checkpointIntervalMs;
-    if (!isCheckpointDue && (!mayPrepare || (await countPendingClaims(db.knex)) === 0)) return null;
+    if (!isCheckpointDue && (!mayPrepare || !(await maySettleAny(db.knex)))) return null;
     const emptyBudget = deps.emptyPerHour - (await countEmptySettlements(db.knex, deps.nowMs() - HOUR_MS));
-    const plan = ({ funded, unfunded, lastSettledMs, worstUnits, paidRequests }: PendingView): PlannedSettlement[] => {
-      const isRipe = (one: PendingClaim): boolean =>
-        isDue(one) && settlesFromMs(one, lastSettledMs.get(claimKey(one)) ?? null, deps.pace) <= deps.nowMs();
-      return mayPrepare
-        ? planSettlements({
-            funded: funded.filter(isRipe),
-            unfunded: unfunded.filter(isRipe),
-            worstUnits,
-            paidRequests,
-            batchMax: deps.batchMax,
-            emptyBudget,
-          })
-        : [];
-    };
+    const isRipe = (one: PendingClaim, lastSettledMs: number | null): boolean =>
+      isDue(one) && settlesFromMs(one, lastSettledMs, deps.pace) <= deps.nowMs();
+    const plan = (view: PendingView): PlannedSettlement[] =>
+      mayPrepare ? planSettlements({ ...view, batchMax: deps.batchMax, emptyBudget }) : [];
     const settledSinceMs = deps.nowMs() - longestWaitMs(deps.pace);
     const view = await readSettlerView(
       { ...deps, operator },
-      { sinceGeneration, isCheckpointDue, settledSinceMs, plan },
+      { sinceGeneration, isCheckpointDue, settledSinceMs, isRipe, plan },
     );
     if (view === null) return null;
     operator = view.operator;

@@ -1,7 +1,7 @@
 import { worstPayments, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Market } from '../../core/types.js';
 import { readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
-import { countPaidRequests, readPendingClaims, type PendingClaim } from '../../ledger/chain/claims.js';
+import { readPendingClaims, type PendingClaim } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { readExecutable } from '../../ledger/publications/executable.js';
 import { lastGeneration, readMarkets } from '../../ledger/chain/ledger-log.js';
@@ -29,16 +29,13 @@ const DEADLINE_MARGIN_SEC = 12;
 export interface PendingView {
   /**
    * First those of makers that were ever approved, then others. Within each, withdrawals that need not wait for the pace and that raise a claim
-   * from zero or are paid for come first, so that any number of waiting ones does not crowd them out; then the longest waiting first.
+   * for the first time come first, then those that were paid most for, so that any number of waiting ones does not crowd them out; then the longest
+   * waiting first.
    */
   funded: PendingClaim[];
   unfunded: PendingClaim[];
-  /** When the claims that were settled since `settledSinceMs` were settled last, by `claimKey`. */
-  lastSettledMs: ReadonlyMap<string, number>;
   /** The most that a funded maker can still be made to pay of the token with what is executable. */
   worstUnits(claim: PendingClaim): bigint;
-  /** How many of the requests that wait their maker paid a transaction for. */
-  paidRequests(claim: PendingClaim): number;
 }
 
 /** Everything a round of settling is computed from, and what it plans: one state of the ledger. */
@@ -69,6 +66,8 @@ interface ViewOptions {
   isCheckpointDue: boolean;
   /** How far back the last settlements of claims matter. */
   settledSinceMs: number;
+  /** Whether a withdrawal need not wait, given when its claim was settled last; null for longer ago than `settledSinceMs`. */
+  isRipe(claim: PendingClaim, lastSettledMs: number | null): boolean;
   plan(view: PendingView): PlannedSettlement[];
 }
 
@@ -80,16 +79,19 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
     for (const market of await readMarkets(q)) deps.markets[market.index] ??= market;
     const operator = await readOperatorState(q, deps.operator);
     const lastSettledMs = await lastSettlements(q, options.settledSinceMs);
-    const waiting = await readPending(q, deps, head, operator, options.settledSinceMs);
+    const waiting = await readPending(q, operator, options.settledSinceMs);
     const open = await readSuspense(q, { open: true });
     const unknown = await readUnknownTokens(q, deps.markets, head);
-    const isClear = (claim: PendingClaim): boolean => !concerns(open, claim) && !unknown.has(claim.token);
-    const planned = options.plan({
-      ...waiting,
-      funded: waiting.funded.filter(isClear),
-      unfunded: waiting.unfunded.filter(isClear),
-      lastSettledMs,
-    });
+    const isClear = (claim: PendingClaim): boolean =>
+      !concerns(open, claim) &&
+      !unknown.has(claim.token) &&
+      options.isRipe(claim, lastSettledMs.get(claimKey(claim)) ?? null);
+    const clear = { funded: waiting.funded.filter(isClear), unfunded: waiting.unfunded.filter(isClear) };
+    // Exposure takes the most to read, and only keeps settlements from being sent.
+    const isAny = options.plan({ ...clear, worstUnits: () => 0n }).length > 0;
+    const worst = isAny ? await readExposure(q, deps, head, new Set(clear.funded.map(({ maker }) => maker))) : null;
+    const worstUnits = ({ maker, token }: PendingClaim): bigint => worst?.get(maker)?.get(token) ?? 0n;
+    const planned = isAny ? options.plan({ ...clear, worstUnits }) : [];
     const isCut = options.isCheckpointDue || planned.length > 0;
     return {
       head,
@@ -105,35 +107,25 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
 
 async function readPending(
   q: Queryable,
-  deps: ViewDeps,
-  head: GenerationRow,
   { approved, suspended }: OperatorState,
   unsettledSinceMs: number,
-): Promise<Omit<PendingView, 'lastSettledMs'>> {
+): Promise<Omit<PendingView, 'worstUnits'>> {
   const known = new Set([...approved, ...suspended]);
   // Excluded in the query, so that requests in these tokens do not crowd out others.
   const except = [...(await readQuarantined(q))];
   const asked = { funded: true, limit: CANDIDATES_MAX, except } as const;
   const first = await readPendingClaims(q, { ...asked, of: [...known] });
-  const fresh = await readPendingClaims(q, { ...asked, unsettledSinceMs, only: 'nothing' });
-  const paidFor = await readPendingClaims(q, { ...asked, unsettledSinceMs, only: 'paid' });
+  const fresh = await readPendingClaims(q, { ...asked, unsettledSinceMs, only: 'first' });
+  const paidFor = await readPendingClaims(q, { ...asked, unsettledSinceMs, mostPaid: true });
   const others = await readPendingClaims(q, asked);
   const strangers = new Map([...fresh, ...paidFor, ...others].map((claim) => [claimKey(claim), claim]));
   const funded = [...first, ...[...strangers.values()].filter(({ maker }) => !known.has(maker))];
-  const makers = new Set(funded.map(({ maker }) => maker));
-  const worst = makers.size === 0 ? null : await readExposure(q, deps, head, makers);
-  // Without funds and unpaid there is nothing to do, however many they are, but to lower a claim that stands.
+  // Without funds there is nothing to do but to lower a claim that stands, and to clear what was paid for.
   const bare = { ...asked, funded: false } as const;
   const standing = await readPendingClaims(q, { ...bare, only: 'standing' });
-  const cleared = await readPendingClaims(q, { ...bare, only: 'paid' });
+  const cleared = await readPendingClaims(q, { ...bare, mostPaid: true });
   const unfunded = [...new Map([...standing, ...cleared].map((claim) => [claimKey(claim), claim])).values()];
-  const paid = await countPaidRequests(q, [...funded, ...unfunded]);
-  return {
-    funded,
-    unfunded,
-    paidRequests: (claim) => paid.get(claimKey(claim)) ?? 0,
-    worstUnits: ({ maker, token }) => worst?.get(maker)?.get(token) ?? 0n,
-  };
+  return { funded, unfunded };
 }
 
 /**

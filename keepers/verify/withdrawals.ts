@@ -8,6 +8,7 @@ import {
   type LaterRequests,
 } from '../../core/claim-state.js';
 import { maxBig } from '../../core/amounts.js';
+import { PAID_GAS_MAX, addGas, eventGas, paysGas } from '../../core/settle-gas.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
@@ -102,6 +103,7 @@ async function deriveSpan(
   };
   const events = await readRows(q, 'custody_events', { between, orderBy: ['block_number', 'log_index'] });
   const settlements = await readPrepared(verification, events);
+  checkPaidGas(events);
   for (const event of events) {
     // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
     if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
@@ -119,6 +121,16 @@ async function deriveSpan(
   }
   restartUpTo(span.to);
   return derived;
+}
+
+/** All events of a transaction are of one generation, so that a page has all of them. */
+function checkPaidGas(events: readonly Stored<'custody_events'>[]): void {
+  const calls = new Map<string, number>();
+  for (const { kind, tx_hash: hash } of events) if (paysGas(kind)) calls.set(hash, (calls.get(hash) ?? 0) + 1);
+  for (const { kind, tx_hash: hash, log_index: logIndex, paid_gas: paid } of events) {
+    if (paid === null) continue;
+    same(CHECK, `what the event ${logIndex} of ${hash} paid`, BigInt(paid), eventGas(kind, calls.get(hash) ?? 1));
+  }
 }
 
 /** No row is of a generation that is missing; claims did not change before the first one. */
@@ -184,12 +196,12 @@ async function compareClaimChanges(
 
 const ofRow = (row: Stored<'claim_changes'>) => [
   ...[row.claim_units, row.basis, row.ready_at_sec],
-  ...[row.outstanding_units, row.advance_units, row.pending_since_block],
+  ...[row.outstanding_units, row.advance_units, row.pending_since_block, BigInt(row.paid_gas)],
 ];
 
 const ofState = (claim: ClaimState) => [
   ...[claim.claimUnits, claim.basis, claim.readyAtSec],
-  ...[claim.outstandingUnits, claim.advanceUnits, claim.pendingSinceBlock],
+  ...[claim.outstandingUnits, claim.advanceUnits, claim.pendingSinceBlock, claim.paidGas],
 ];
 
 async function apply(
@@ -203,16 +215,17 @@ async function apply(
   const one = replayed.get(key) ?? { maker, token, state: NO_CLAIM };
   replayed.set(key, one);
   const units = fromColumn(event.amount_units);
+  const call = { units, paidGas: BigInt(event.paid_gas ?? 0) };
   if (event.kind !== 'settled' && event.settlement_no !== null)
     throw new VerifyError(CHECK, `settlement ${event.settlement_no} explains an event of another kind`);
   switch (event.kind) {
     case 'deposited':
       break;
     case 'requested':
-      one.state = afterRequest(one.state, units, event.block_number);
+      one.state = afterRequest(one.state, call, event.block_number);
       break;
     case 'executed':
-      one.state = afterExecution(one.state, units);
+      one.state = afterExecution(one.state, call);
       break;
     case 'settled':
       one.state = afterSettlement(
@@ -227,6 +240,7 @@ async function apply(
       );
       break;
   }
+  if (event.paid_gas === null && event.kind !== 'deposited') one.state = { ...one.state, paidGas: PAID_GAS_MAX };
   return one;
 }
 
@@ -238,7 +252,8 @@ async function laterRequests(
   event: Stored<'custody_events'>,
 ): Promise<LaterRequests> {
   if (event.settlement_no === null) {
-    return { units: maxBig(state.outstandingUnits - state.claimUnits, 0n), sinceBlock: state.pendingSinceBlock };
+    const units = maxBig(state.outstandingUnits - state.claimUnits, 0n);
+    return { units, sinceBlock: state.pendingSinceBlock, paidGas: state.paidGas };
   }
   const prepared = settlements.get(event.settlement_no);
   const name = `settlement ${event.settlement_no}`;
@@ -267,6 +282,7 @@ async function laterRequests(
   return {
     units: later.reduce((sum, one) => addSaturating(sum, fromColumn(one.amount_units)), 0n),
     sinceBlock: later[0]?.block_number ?? null,
+    paidGas: later.reduce((sum, one) => addGas(sum, BigInt(one.paid_gas ?? PAID_GAS_MAX)), 0n),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../../core/claim-state.js';
+import { LEAST_SETTLE_GAS, PAID_GAS_MAX, addGas } from '../../core/settle-gas.js';
 import type { Address } from '../../core/types.js';
 import { count } from '../db/aggregates.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from '../db/columns.js';
@@ -35,6 +36,7 @@ export async function storeClaims(
     advance_units: toColumn(claim.advanceUnits),
     ready_at_sec: claim.readyAtSec,
     pending_since_block: claim.pendingSinceBlock,
+    paid_gas: toSafeInt(claim.paidGas),
     generation,
   }));
   await allOrFirstError([upsertAll(tx, 'claims', ['maker', 'token'], rows), insertAll(tx, 'claim_changes', rows)]);
@@ -117,11 +119,11 @@ export interface PendingClaim extends ClaimRow {
 }
 
 /**
- * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those with a
- * ledger balance (`funded`), or those without. The two are separate queries, so that unfunded ones, however many, never crowd out a funded
+ * Withdrawals with a request that no settlement has covered, the one that waits longest first, or those that were paid most for
+ * (`mostPaid`), at most `limit` (1..10000): those with a ledger balance (`funded`), or those without. The two are separate queries, so that unfunded ones, however many, never crowd out a funded
  * one. `of` keeps only these makers; `except` skips these tokens; `unsettledSinceMs` skips claims with a settlement that was prepared since
  * then and has landed.
- * `only` keeps claims of zero, those above zero, or those with a waiting request that was paid for (see `countPaidRequests`).
+ * `only` keeps claims that were never raised, or those above zero.
  */
 export async function readPendingClaims(
   q: Queryable,
@@ -131,16 +133,20 @@ export async function readPendingClaims(
     of?: readonly Address[];
     except?: readonly Address[];
     unsettledSinceMs?: number;
-    only?: 'nothing' | 'standing' | 'paid';
+    only?: 'first' | 'standing';
+    mostPaid?: boolean;
   },
 ): Promise<PendingClaim[]> {
-  const { funded, limit, of, except = [], unsettledSinceMs, only } = options;
+  const { funded, limit, of, except = [], unsettledSinceMs, only, mostPaid = false } = options;
   const query = q('claims as claim')
     .leftJoin('balances as row', (on) => {
       on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
     })
     .whereNotNull('claim.pending_since_block')
-    .orderBy(['claim.pending_since_block', 'claim.maker', 'claim.token'])
+    .orderBy([
+      ...(mostPaid ? [{ column: 'claim.paid_gas', order: 'desc' as const }] : []),
+      ...['claim.pending_since_block', 'claim.maker', 'claim.token'].map((column) => ({ column })),
+    ])
     .limit(checkLimit(limit))
     .select<(Stored<'claims'> & { balance_units: string | null })[]>('claim.*', 'row.balance_units');
   if (of !== undefined) void query.whereIn('claim.maker', of);
@@ -155,9 +161,8 @@ export async function readPendingClaims(
       .select('one.settlement_no');
     void query.whereNotExists(landed);
   }
-  if (only === 'nothing') void query.where('claim.claim_units', '0');
+  if (only === 'first') void query.where({ 'claim.claim_units': '0', 'claim.basis': '0' });
   if (only === 'standing') void query.whereNot('claim.claim_units', '0');
-  if (only === 'paid') void query.whereRaw(`(${PAID_REQUESTS}) > 0`);
   // Compares for equality only: on SQLite amounts are text, which does not sort like numbers.
   if (funded) void query.whereNot('row.balance_units', '0');
   else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));
@@ -168,50 +173,31 @@ export async function readPendingClaims(
   }));
 }
 
-/**
- * How many of the requests that wait for a settlement were paid for with a transaction, by `maker:token`: transactions with at least one of
- * them whose first event of custody is of this claim. One that names many claims counts for the first alone, since each further one costs next to nothing.
- * The newest requests of each claim are looked at, `COUNTED_REQUESTS` of them, so that a maker who requests often in one transaction makes nobody count them all;
- * what that leaves out are requests of its own.
- */
-export async function countPaidRequests(
-  q: Queryable,
-  claims: readonly Pick<ClaimRow, 'maker' | 'token' | 'pendingSinceBlock'>[],
-): Promise<ReadonlyMap<string, number>> {
-  const counts = new Map<string, number>();
-  const makers = [...new Set(claims.filter((one) => one.pendingSinceBlock !== null).map(({ maker }) => maker))];
-  for (const part of chunks(makers.sort())) {
-    const rows = await q('claims as claim')
-      .whereIn('claim.maker', part)
-      .whereNotNull('claim.pending_since_block')
-      .select<{ maker: Address; token: Address; paid: number }[]>(
-        'claim.maker',
-        'claim.token',
-        q.raw(`(${PAID_REQUESTS}) as paid`),
-      );
-    for (const { maker, token, paid } of rows) if (paid > 0) counts.set(`${maker}:${token}`, paid);
-  }
-  return counts;
-}
-
-/** More requests than pay for any settlement. */
-const COUNTED_REQUESTS = 16;
-
-/** Of a row of `claims as claim`: two looks at an index for each request that is counted. */
-const PAID_REQUESTS = `select count(distinct newest.tx_hash) from (
-    select asked.tx_hash from custody_events as asked
-    where asked.maker = claim.maker and asked.token = claim.token and asked.kind = 'requested'
-      and asked.block_number >= claim.pending_since_block
-    order by asked.block_number desc, asked.log_index desc limit ${COUNTED_REQUESTS}
-  ) as newest
-  join custody_events as one on one.tx_hash = newest.tx_hash
-    and one.log_index = (select min(log_index) from custody_events as any_one where any_one.tx_hash = newest.tx_hash)
-  where one.maker = claim.maker and one.token = claim.token`;
-
 /** How many withdrawals wait for a settlement. */
 export async function countPendingClaims(q: Queryable): Promise<number> {
   return count(q('claims').whereNotNull('pending_since_block'));
 }
+
+/**
+ * Whether any of the withdrawals that wait may be settled: all of them together were paid as much for as the least settlement costs, or one needs no
+ * payment, since it is a claim's first raise or takes a claim back that nothing is left for. Without that, nothing more needs to be read of them.
+ */
+export async function maySettleAny(q: Queryable): Promise<boolean> {
+  const row = await q('claims as claim')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
+    })
+    .whereNotNull('claim.pending_since_block')
+    .first<{ paid: number | string | null; free: number | string | null }>(
+      q.raw('sum(claim.paid_gas) as paid'),
+      q.raw(`sum(case when ${IS_FREE} then 1 else 0 end) as free`),
+    );
+  return BigInt(row.paid ?? 0) >= LEAST_SETTLE_GAS || BigInt(row.free ?? 0) > 0n;
+}
+
+/** Of a claim and its row: more than `isFree` says, since amounts that are text are compared for equality and by their sign only. */
+const IS_FREE = `case when coalesce(row.balance_units, '0') = '0' or cast(row.balance_units as text) like '-%' then claim.claim_units <> '0'
+  else claim.basis = '0' end`;
 
 /** Requests of a maker in a token that were mined after `afterBlock`. */
 export async function requestsAfter(
@@ -223,10 +209,13 @@ export async function requestsAfter(
     .where({ maker, token, kind: 'requested' })
     .where('block_number', '>', afterBlock)
     .orderBy('block_number')
-    .select<{ amount_units: string; block_number: number }[]>('amount_units', 'block_number');
+    .select<Pick<Stored<'custody_events'>, 'amount_units' | 'block_number' | 'paid_gas'>[]>(
+      ...['amount_units', 'block_number', 'paid_gas'],
+    );
   return {
     units: rows.reduce((sum, row) => addSaturating(sum, fromColumn(row.amount_units)), 0n),
     sinceBlock: rows[0]?.block_number ?? null,
+    paidGas: rows.reduce((sum, row) => addGas(sum, BigInt(row.paid_gas ?? PAID_GAS_MAX)), 0n),
   };
 }
 
@@ -249,6 +238,7 @@ function fromRow(row: Stored<'claims'>): ClaimRow {
     outstandingUnits: fromColumn(row.outstanding_units),
     advanceUnits: fromColumn(row.advance_units),
     pendingSinceBlock: row.pending_since_block,
+    paidGas: BigInt(row.paid_gas),
   };
 }
 
@@ -318,6 +308,7 @@ export async function custodyEventsOf(q: Queryable, maker: Address, limit: numbe
     basis: row.basis === null ? null : fromColumn(row.basis),
     readyAtSec: row.ready_at_sec,
     settlementNo: row.settlement_no,
+    paidGas: row.paid_gas === null ? null : BigInt(row.paid_gas),
     blockNumber: row.block_number,
     txHash: row.tx_hash,
     logIndex: row.log_index,

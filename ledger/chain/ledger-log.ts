@@ -1,4 +1,5 @@
 /** The ledger log: one generation per scan of the chain, committed whole or not at all. */
+import { toSafeInt } from '../../core/amounts.js';
 import { readNotedScan, lastGeneration, readGeneration } from './generations.js';
 import type { Knex } from 'knex';
 import type { Address, Market, OrderFill } from '../../core/types.js';
@@ -162,6 +163,7 @@ async function insertEvents(
     basis: event.basis === null ? null : toColumn(event.basis),
     ready_at_sec: event.readyAtSec,
     settlement_no: event.settlementNo,
+    paid_gas: event.paidGas === null ? null : toSafeInt(event.paidGas),
     block_number: event.blockNumber,
     generation,
   }));

@@ -63,6 +63,7 @@ declare module 'knex/types/tables.js' {
       basis: Amount | null;
       ready_at_sec: number | null;
       settlement_no: number | null;
+      paid_gas: number | null;
     };
     posts_seen: {
       market: number;
@@ -180,6 +181,7 @@ declare module 'knex/types/tables.js' {
       ready_at_sec: number | null;
       pending_since_block: number | null;
       advance_units: Amount;
+      paid_gas: number;
     };
     settled_orders: {
       owner: Address;
@@ -286,6 +288,7 @@ declare module 'knex/types/tables.js' {
       pending_since_block: number | null;
       generation: number;
       advance_units: Amount;
+      paid_gas: number;
     };
     taker_fees: {
       taker: Address;

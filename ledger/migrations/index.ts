@@ -26,6 +26,7 @@ import {
 } from './0038-0044-columns.js';
 import { limitOrders } from './0046-limit-orders.js';
 import { swapFees } from './0040-swap-fees.js';
+import { paidGas } from './0045-paid-gas.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -65,5 +66,6 @@ export const migrations: readonly Migration[] = [
   compactFills,
   oneIndexLess,
   boundedCounts,
+  paidGas,
   limitOrders,
 ];

@@ -108,8 +108,6 @@ export interface WithdrawalState {
   balances: BalanceRow[];
   /** By `claimKey`. */
   settledMs: ReadonlyMap<string, number>;
-  /** How many of the requests that wait were made in a transaction of their own, by `claimKey`. */
-  paidRequests: ReadonlyMap<string, number>;
   events: CustodyEvent[];
 }
 

@@ -1,6 +1,6 @@
 import { NOTHING_RAISED } from '../../core/attribution.js';
 import { readCapitalOrigin } from '../../ledger/chain/operator-capital.js';
-import { countPaidRequests, custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
+import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill } from '../../ledger/views/reads.js';
 import { fillsPage, makerFillsPage, takerSwapsPage } from '../../ledger/market-data/history.js';
@@ -49,7 +49,6 @@ export function createReadStore(db: Db): ReadStore {
           claims,
           balances: await makerBalances(tx, account),
           settledMs: await lastSettlements(tx, settledSinceMs, account),
-          paidRequests: await countPaidRequests(tx, claims),
           events: await custodyEventsOf(tx, account, limit),
         };
       }),

@@ -9,6 +9,7 @@ import {
   type SideState,
 } from '../../core/attribution.js';
 import { afterExecution, afterRequest, afterSettlement, NO_CLAIM, type ClaimState } from '../../core/claim-state.js';
+import { addGas, eventGas } from '../../core/settle-gas.js';
 import { consumedUnits } from '../../core/curve/walk.js';
 import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, ChainFill, Decomposition, MarketSnapshot, OrderFill, Side } from '../../core/types.js';
@@ -27,15 +28,25 @@ interface WorldCurve {
   raised: RaisedUnits;
 }
 
+/** `paidGas` sums up without the claim's own bound. */
+interface Known {
+  maker: Address;
+  token: Address;
+  claim: ClaimState;
+  requests: Request[];
+  paidGas: bigint;
+}
+
 interface WorldFill {
   fill: ChainFill;
   decomposition: Decomposition;
   orderFills: OrderFill[];
 }
 
-/** Requests of a withdrawal, by the block that has them. */
+/** Requests of a withdrawal, by the block that has them, each in a transaction of its own. */
 interface Request {
   units: bigint;
+  paidGas: bigint;
   blockNumber: number;
 }
 
@@ -44,8 +55,8 @@ export interface WorldLedger {
   rows(): ReadonlyMap<string, bigint>;
   reservedOf(account: Address, token: Address): bigint;
   claims(): Iterable<readonly [maker: Address, token: Address, claim: ClaimState]>;
-  /** How many requests wait for a settlement of a claim; each is a transaction of its own. */
-  requestsWaiting(maker: Address, token: Address): number;
+  /** What was paid for a claim since its last settlement, summed up without the claim's own bound. */
+  paidSince(maker: Address, token: Address): bigint;
   /** Every fill so far, in their order. */
   readonly fills: readonly WorldFill[];
   progress(market: number): MarketProgress;
@@ -77,7 +88,7 @@ export function createWorldLedger(
   const fault = (what: string): void => void (isPeeking || onFault(what));
   const count = (what: string): void => void (isPeeking || onCount(what));
   let rows = new Map<string, bigint>();
-  const claims = new Map<string, { maker: Address; token: Address; claim: ClaimState; requests: Request[] }>();
+  const claims = new Map<string, Known>();
   const fills: WorldFill[] = [];
   const curves = setting.markets.map(() => new Map<number, WorldCurve>());
   const lastSeq = setting.markets.map(() => 0);
@@ -188,21 +199,30 @@ export function createWorldLedger(
 
   function custody({ event, cutBlock }: Extract<WorldEvent, { type: 'custody' }>): void {
     const { kind, maker, token, amountUnits, blockNumber } = event;
-    const known = claims.get(key(maker, token)) ?? { maker, token, claim: NO_CLAIM, requests: [] };
+    const known = claims.get(key(maker, token)) ?? { maker, token, claim: NO_CLAIM, requests: [], paidGas: 0n };
     claims.set(key(maker, token), known);
     if (kind === 'deposited') return post(depositEntries('deposit', maker, token, amountUnits));
     if (kind === 'requested') {
-      known.requests.push({ units: amountUnits, blockNumber });
-      known.claim = afterRequest(known.claim, amountUnits, blockNumber);
+      const call = { units: amountUnits, paidGas: eventGas(kind, 1) };
+      known.requests.push({ ...call, blockNumber });
+      known.paidGas += call.paidGas;
+      known.claim = afterRequest(known.claim, call, blockNumber);
     } else if (kind === 'executed') {
-      known.claim = afterExecution(known.claim, amountUnits);
+      const paidGas = eventGas(kind, 1);
+      known.paidGas += paidGas;
+      known.claim = afterExecution(known.claim, { units: amountUnits, paidGas });
       post(executionEntries('execution', maker, token, amountUnits));
     } else {
       const later = known.requests.filter((one) => one.blockNumber > cutBlock);
+      known.paidGas = later.reduce((sum, one) => sum + one.paidGas, 0n);
       known.claim = afterSettlement(
         known.claim,
         { units: amountUnits, readyAtSec: event.readyAtSec, blockNumber, lost: false },
-        { units: later.reduce((sum, { units }) => sum + units, 0n), sinceBlock: later[0]?.blockNumber ?? null },
+        {
+          units: later.reduce((sum, { units }) => sum + units, 0n),
+          sinceBlock: later[0]?.blockNumber ?? null,
+          paidGas: later.reduce((sum, { paidGas }) => addGas(sum, paidGas), 0n),
+        },
       );
     }
   }
@@ -226,11 +246,7 @@ export function createWorldLedger(
     *claims() {
       for (const { maker, token, claim } of claims.values()) yield [maker, token, claim] as const;
     },
-    requestsWaiting(maker, token) {
-      const { claim, requests } = claims.get(key(maker, token)) ?? { claim: NO_CLAIM, requests: [] };
-      const since = claim.pendingSinceBlock;
-      return since === null ? 0 : requests.filter(({ blockNumber }) => blockNumber >= since).length;
-    },
+    paidSince: (maker, token) => claims.get(key(maker, token))?.paidGas ?? 0n,
     fills,
     progress,
     landedSeq: (market) => landed[market]!,

@@ -1,7 +1,7 @@
 /** The settler: the keeper's own plan of withdrawals, at its pace, and what it sent that no block has yet. */
-import { isPrepaid, settlesFromMs, type SettlePace } from '../../core/claim-state.js';
+import { isFree, settlesFromMs, type SettlePace } from '../../core/claim-state.js';
 import { worstPayments } from '../../core/exposure.js';
-import { isPaid } from '../../core/settle-gas.js';
+import { settleGas } from '../../core/settle-gas.js';
 import type { Address } from '../../core/types.js';
 import { planSettlements } from '../../keepers/settler/plan.js';
 import type { GenerationRow } from '../../ledger/types.js';
@@ -55,19 +55,20 @@ export function createWorldSettler({ setting, chain, ledger, nowMs, count, fault
         funded: ripe.filter(({ balanceUnits }) => balanceUnits !== 0n),
         unfunded: ripe.filter(({ balanceUnits }) => balanceUnits === 0n),
         worstUnits: ({ maker, token }) => worst.get(maker)?.get(token) ?? 0n,
-        paidRequests: ({ maker, token }) => ledger.requestsWaiting(maker, token),
         batchMax: BATCH_MAX,
         emptyBudget: BATCH_MAX,
       });
       const cutBlock = head.toBlock;
-      // However its makers ask, a transaction is worth what they paid for the requests in it, unless it raises a claim from nothing.
+      // However its makers ask, a transaction is worth what they paid since the last settlement, unless it raises a claim for the first time.
       const parts = planned.map(({ token, amountUnits, previousUnits }) => ({
         token,
         isRaise: amountUnits > previousUnits,
       }));
-      const requests = planned.reduce((sum, { maker, token }) => sum + ledger.requestsWaiting(maker, token), 0);
-      const isPrepaidFor = planned.some(({ amountUnits, previousUnits }) => isPrepaid(amountUnits, previousUnits));
-      if (planned.length > 0 && !isPrepaidFor && !isPaid(parts, requests)) fault('a settlement that nobody paid for');
+      const paidGas = planned.reduce((sum, { maker, token }) => sum + ledger.paidSince(maker, token), 0n);
+      const isAnyFree = planned.some(({ amountUnits, previousUnits: claimUnits, basis }) =>
+        isFree(amountUnits, { claimUnits, basis }),
+      );
+      if (planned.length > 0 && !isAnyFree && paidGas < settleGas(parts)) fault('a settlement that nobody paid for');
       queue = planned.map(({ maker, token, amountUnits, basis }) => ({ maker, token, amountUnits, basis, cutBlock }));
       for (const call of queue) {
         const before = lastMs.get(keyOf(call));

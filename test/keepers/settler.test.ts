@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { MaxUint256, Wallet, parseEther, type ContractTransactionResponse } from 'ethers';
 import { NO_CLAIM, settlesFromMs } from '../../core/claim-state.js';
+import { REQUEST_GAS, eventGas } from '../../core/settle-gas.js';
 import type { Address } from '../../core/types.js';
 import type { Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
@@ -25,6 +26,7 @@ describe('plan of settlements', () => {
     outstandingUnits: 10n,
     pendingSinceBlock: 1,
     balanceUnits: 100n,
+    paidGas: 2n * REQUEST_GAS,
     ...change,
   });
   const plan = (change: Partial<Parameters<typeof planSettlements>[0]>) =>
@@ -32,7 +34,6 @@ describe('plan of settlements', () => {
       funded: [],
       unfunded: [],
       worstUnits: () => 0n,
-      paidRequests: () => 2,
       batchMax: 10,
       emptyBudget: 10,
       ...change,
@@ -62,39 +63,50 @@ describe('plan of settlements', () => {
   });
 
   it('sends what raises a claim that stands, or nothing, beside other settlements or once its requests cost as much', () => {
-    const raise = claim('1', { claimUnits: 5n });
-    const empty = claim('5', { balanceUnits: 0n });
-    const paid = (requests: Record<string, number>) => ({
-      paidRequests: ({ maker }: PendingClaim) => requests[maker.slice(2, 3)] ?? 0,
-    });
-    expect(plan({ funded: [raise], ...paid({ 1: 2 }) }), 'two requests cost less').to.deep.equal([]);
-    expect(plan({ funded: [raise], ...paid({ 1: 3 }) })).to.deep.equal([['1', 10n]]);
-    expect(plan({ unfunded: [empty], ...paid({ 5: 1 }) })).to.deep.equal([]);
-    expect(plan({ unfunded: [empty], ...paid({ 5: 2 }) })).to.deep.equal([['5', 0n]]);
-    const both = { funded: [raise], unfunded: [empty] };
-    expect(plan({ ...both, ...paid({ 1: 2, 5: 1 }) }), 'together').to.deep.equal([
+    const stands = { claimUnits: 5n, basis: 1n };
+    const raise = (requests: number) => claim('1', { ...stands, paidGas: BigInt(requests) * REQUEST_GAS });
+    const empty = (requests: number) => claim('5', { balanceUnits: 0n, paidGas: BigInt(requests) * REQUEST_GAS });
+    expect(plan({ funded: [raise(2)] }), 'two requests cost less').to.deep.equal([]);
+    expect(plan({ funded: [raise(3)] })).to.deep.equal([['1', 10n]]);
+    expect(plan({ unfunded: [empty(1)] })).to.deep.equal([]);
+    expect(plan({ unfunded: [empty(2)] })).to.deep.equal([['5', 0n]]);
+    expect(plan({ funded: [raise(2)], unfunded: [empty(1)] }), 'together').to.deep.equal([
       ['1', 10n],
       ['5', 0n],
     ]);
-    const fresh = claim('2');
-    expect(plan({ ...both, funded: [raise, fresh], ...paid({ 1: 1 }) }), 'riding along').to.deep.equal([
+    const fresh = claim('2', { paidGas: 0n });
+    expect(plan({ funded: [raise(1), fresh], unfunded: [empty(0)] }), 'riding along').to.deep.equal([
       ['2', 10n],
       ['1', 10n],
     ]);
-    const others = ['2', '3', '4'].map((digit) => claim(digit, { claimUnits: 5n, token: `0x${digit.repeat(40)}` }));
-    const full = { funded: [...others, raise], batchMax: 1 };
-    expect(plan({ ...full, ...paid({ 1: 3, 2: 1, 3: 1, 4: 2 }) }), 'none holds back another').to.deep.equal([
-      ['1', 10n],
+    const dear = claim('3', { ...stands, token: `0x${'3'.repeat(40)}`, paidGas: REQUEST_GAS });
+    expect(plan({ funded: [fresh, dear] }), 'the first of its token adds more than it paid').to.deep.equal([
+      ['2', 10n],
     ]);
-    const first = { funded: others, batchMax: 3, ...paid({ 2: 1, 3: 1, 4: 1 }) };
+    const more = claim('4', { ...stands, token: dear.token, paidGas: 2n * REQUEST_GAS });
+    expect(plan({ funded: [fresh, more, dear] }), 'the second does not').to.deep.equal([
+      ['2', 10n],
+      ['4', 10n],
+      ['3', 10n],
+    ]);
+    const other = (digit: string, requests: number) =>
+      claim(digit, { ...stands, token: `0x${digit.repeat(40)}`, paidGas: BigInt(requests) * REQUEST_GAS });
+    const full = { funded: [other('2', 1), other('3', 1), other('4', 2), raise(3)], batchMax: 1 };
+    expect(plan(full), 'none holds back another').to.deep.equal([['1', 10n]]);
+    const first = { funded: [other('2', 1), other('3', 1), other('4', 1)], batchMax: 3 };
     expect(plan(first), 'three tokens cost more than three requests').to.deep.equal([]);
-    expect(plan({ ...full, batchMax: 4, ...paid({ 1: 3, 2: 1 }) }), 'what is left over').to.deep.equal([
+    expect(plan({ funded: [other('2', 2), raise(3)], batchMax: 4 }), 'what is left over').to.deep.equal([
       ['2', 10n],
       ['1', 10n],
     ]);
-    expect(plan({ funded: [fresh], ...paid({}) }), 'the first').to.deep.equal([['2', 10n]]);
-    const above = claim('3', { claimUnits: 8n, balanceUnits: 4n });
-    expect(plan({ funded: [above], ...paid({}) }), 'taken back').to.deep.equal([['3', 4n]]);
+    expect(plan({ funded: [fresh] }), 'the first').to.deep.equal([['2', 10n]]);
+    const again = { claimUnits: 0n, basis: 2n };
+    const executed = eventGas('executed', 1);
+    expect(plan({ funded: [claim('6', { ...again, paidGas: executed + REQUEST_GAS })] })).to.deep.equal([['6', 10n]]);
+    const inOne = eventGas('executed', 2) + eventGas('requested', 2);
+    expect(plan({ funded: [claim('6', { ...again, paidGas: inOne })] }), 'in one transaction').to.deep.equal([]);
+    const above = claim('3', { ...stands, claimUnits: 8n, balanceUnits: 4n, paidGas: 0n });
+    expect(plan({ funded: [above] }), 'taken back').to.deep.equal([['3', 4n]]);
   });
 
   it('lowers a claim that is above the amount, and no other', () => {

@@ -136,7 +136,7 @@ async function depositOne(db: Db, { maker, operator }: OlderLedger): Promise<voi
     custody: [
       {
         ...{ kind: 'deposited' as const, maker: maker.address, token, amountUnits, basis: null, readyAtSec: null },
-        ...{ settlementNo: null, blockNumber: number, txHash, logIndex: 0 },
+        ...{ settlementNo: null, paidGas: 0n, blockNumber: number, txHash, logIndex: 0 },
       },
     ],
     entries: depositEntries(`deposited:${txHash}:0`, maker.address, token, amountUnits),

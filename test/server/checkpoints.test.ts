@@ -282,6 +282,7 @@ forEachDatabase((name, open) => {
         outstandingUnits: 4n * WEI,
         advanceUnits: 0n,
         pendingSinceBlock: 104,
+        paidGas: 0n,
       };
       const event = {
         kind: 'settled' as const,
@@ -291,6 +292,7 @@ forEachDatabase((name, open) => {
         basis: 0n,
         readyAtSec: 1_900_000_000,
         settlementNo: 1,
+        paidGas: 0n,
         blockNumber: 104,
         txHash: `0x${'e'.repeat(64)}` as const,
         logIndex: 0,

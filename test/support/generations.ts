@@ -64,6 +64,7 @@ export function deposit(n: number, logIndex: number, maker: Address, token: Addr
         basis: null,
         readyAtSec: null,
         settlementNo: null,
+        paidGas: 0n,
         blockNumber: 100 + n,
         txHash,
         logIndex,

@@ -8,6 +8,7 @@ import {
   type LaterRequests,
 } from '../../../core/claim-state.js';
 import { maxBig, minBig, toSafeInt, MAX_U128 } from '../../../core/amounts.js';
+import { addGas, eventGas, paysGas } from '../../../core/settle-gas.js';
 import type { Address } from '../../../core/types.js';
 import { readClaimsOf, requestsAfter } from '../../../ledger/chain/claims.js';
 import { readReversals } from '../../../ledger/chain/reversals.js';
@@ -37,13 +38,15 @@ export interface ClaimContext {
   claims: ReadonlyMap<string, ClaimRow>;
   /** Explained settlements of the scan, by `logKey`. */
   settlements: ReadonlyMap<string, ExplainedSettlement>;
+  /** How many requests and executions are in each transaction of the scan. */
+  calls: ReadonlyMap<string, number>;
 }
 
 const claimKey = ({ maker, token }: { maker: Address; token: Address }): string => `${maker}:${token}`;
 export const logKey = ({ txHash, logIndex }: { txHash: string; logIndex: number }): string => `${txHash}:${logIndex}`;
 
 /** A scan without custody events has nothing to look up. */
-export const NO_CLAIMS: ClaimContext = { claims: new Map(), settlements: new Map() };
+export const NO_CLAIMS: ClaimContext = { claims: new Map(), settlements: new Map(), calls: new Map() };
 
 /** Looks up what `createClaimReplay` needs for the events of a scan. */
 export async function readClaimContext(q: Queryable, events: readonly SeenEvent[]): Promise<ClaimContext> {
@@ -61,8 +64,19 @@ export async function readClaimContext(q: Queryable, events: readonly SeenEvent[
     const later = await requestsAfter(q, event, settlement.cutBlock);
     settlements.set(logKey(log), { settlement, later, lost: isLost(settlement, reversals) });
   }
-  return { claims, settlements };
+  return { claims, settlements, calls: countCalls(events) };
 }
+
+/** All of a transaction are in one scan. */
+function countCalls(events: readonly SeenEvent[]): Map<string, number> {
+  const calls = new Map<string, number>();
+  for (const { log, event } of events)
+    if (isCustodyEvent(event) && paysGas(event.type)) calls.set(log.txHash, (calls.get(log.txHash) ?? 0) + 1);
+  return calls;
+}
+
+const paidGasOf = ({ calls }: ClaimContext, { txHash }: RawLog, { type }: CustodyChainEvent): bigint =>
+  eventGas(type, calls.get(txHash) ?? 1);
 
 /** An event of the custodian. */
 export type CustodyChainEvent = Extract<ChainEvent, { type: 'deposited' | 'requested' | 'executed' | 'settled' }>;
@@ -84,7 +98,7 @@ export interface ClaimReplay {
 /** Starts a replay on what was known before the scan. */
 export function createClaimReplay(context: ClaimContext): ClaimReplay {
   const changed = new Map<string, ClaimRow>();
-  const requests: { key: string; units: bigint; blockNumber: number }[] = [];
+  const requests: { key: string; units: bigint; paidGas: bigint; blockNumber: number }[] = [];
 
   const before = (key: string, { maker, token }: CustodyChainEvent): ClaimRow =>
     context.claims.get(key) ?? { maker, token, ...NO_CLAIM };
@@ -95,6 +109,7 @@ export function createClaimReplay(context: ClaimContext): ClaimReplay {
     return {
       units: inScan.reduce((sum, { units }) => addSaturating(sum, units), later.units),
       sinceBlock: later.sinceBlock ?? inScan[0]?.blockNumber ?? null,
+      paidGas: inScan.reduce((sum, { paidGas }) => addGas(sum, paidGas), later.paidGas),
     };
   }
 
@@ -102,17 +117,19 @@ export function createClaimReplay(context: ClaimContext): ClaimReplay {
   const allPending = (claim: ClaimRow): LaterRequests => ({
     units: maxBig(claim.outstandingUnits - claim.claimUnits, 0n),
     sinceBlock: claim.pendingSinceBlock,
+    paidGas: claim.paidGas,
   });
 
   return {
     apply(log, event) {
       const key = claimKey(event);
       const claim = changed.get(key) ?? before(key, event);
+      const call = { units: event.amountUnits, paidGas: paidGasOf(context, log, event) };
       if (event.type === 'requested') {
-        requests.push({ key, units: event.amountUnits, blockNumber: log.blockNumber });
-        changed.set(key, { ...claim, ...afterRequest(claim, event.amountUnits, log.blockNumber) });
+        requests.push({ key, ...call, blockNumber: log.blockNumber });
+        changed.set(key, { ...claim, ...afterRequest(claim, call, log.blockNumber) });
       } else if (event.type === 'executed') {
-        changed.set(key, { ...claim, ...afterExecution(claim, event.amountUnits) });
+        changed.set(key, { ...claim, ...afterExecution(claim, call) });
       } else if (event.type === 'settled') {
         const explained = context.settlements.get(logKey(log));
         const later = explained === undefined ? allPending(claim) : laterRequests(key, explained);
@@ -150,6 +167,7 @@ export function custodyEvent(log: RawLog, event: CustodyChainEvent, context: Cla
     basis: settled?.basis ?? null,
     readyAtSec: settled === null ? null : readyAtSec(settled),
     settlementNo: context.settlements.get(logKey(log))?.settlement.settlementNo ?? null,
+    paidGas: paidGasOf(context, log, event),
     blockNumber: log.blockNumber,
     txHash: log.txHash,
     logIndex: log.logIndex,

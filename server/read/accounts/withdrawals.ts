@@ -2,7 +2,7 @@ import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import {
   NO_CLAIM,
-  isPrepaid,
+  isFree,
   longestWaitMs,
   settlementUnits,
   settlesFromMs,
@@ -98,9 +98,9 @@ function shortOf(state: WithdrawalState, { address }: Token): number {
   if (claim === undefined || claim.pendingSinceBlock === null) return 0;
   const balanceUnits = state.balances.find(({ token }) => token === address)?.balanceUnits ?? 0n;
   const units = settlementUnits(claim.outstandingUnits, balanceUnits);
-  if (isPrepaid(units, claim.claimUnits)) return 0;
+  if (isFree(units, claim)) return 0;
   const part = { token: address, isRaise: units !== claim.claimUnits };
-  return requestsShort(part, state.paidRequests.get(claimKey(claim)) ?? 0);
+  return requestsShort(part, claim.paidGas);
 }
 
 function withdrawalOf(

@@ -234,6 +234,7 @@ describe('ledger log', () => {
             basis: 2n ** 256n - 1n,
             readyAtSec: Number.MAX_SAFE_INTEGER,
             settlementNo: null,
+            paidGas: 0n,
             blockNumber: 102,
             txHash: blockOf(5).hash,
             logIndex: 0,

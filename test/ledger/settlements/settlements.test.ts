@@ -4,9 +4,10 @@ import { NO_CLAIM } from '../../../core/claim-state.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { draftGeneration } from '../../../keepers/watcher/derive/derive.js';
 import { readClaimContext } from '../../../keepers/watcher/derive/custody.js';
+import { PAID_GAS_MAX, REQUEST_GAS } from '../../../core/settle-gas.js';
 import type { ChainEvent } from '../../../keepers/chain/logs.js';
 import {
-  countPaidRequests,
+  maySettleAny,
   readClaim,
   readPendingClaims,
   readTakerFees,
@@ -283,32 +284,17 @@ forEachDatabase((name, open) => {
       expect(funded.map(({ maker, balanceUnits }) => [maker, balanceUnits])).to.deep.equal([[alice, 100n]]);
       const unfunded = await readPendingClaims(db.knex, { funded: false, limit: 5 });
       expect(unfunded.map(({ maker }) => maker)).to.deep.equal(strangers.slice(0, 5));
-      const paidFor = await readPendingClaims(db.knex, { funded: false, limit: 5, only: 'paid' });
-      expect(
-        paidFor.map(({ maker }) => maker),
-        'one transaction for all',
-      ).to.deep.equal(strangers.slice(0, 1));
-      const ofNothing = await readPendingClaims(db.knex, { funded: true, limit: 5, only: 'nothing' });
+      const ofNothing = await readPendingClaims(db.knex, { funded: true, limit: 5, only: 'first' });
       expect(ofNothing.map(({ maker }) => maker)).to.deep.equal([alice]);
-      await scan(requested(alice, 1n), requested(alice, 1n), requested(strangers[0]!, 1n));
-      const waiting = await readPendingClaims(db.knex, { funded: true, limit: 5 });
-      const all = [...waiting, ...(await readPendingClaims(db.knex, { funded: false, limit: 40 }))];
-      expect(all).to.have.length(31);
-      expect(await countPaidRequests(db.knex, all)).to.deep.equal(
-        new Map([
-          [claimKey({ maker: alice, token: WETH.address }), 2],
-          [claimKey({ maker: strangers[0]!, token: WETH.address }), 1],
-        ]),
-      );
-      // The newest requests are looked at: what a maker adds in one transaction can only hide requests of its own.
+      expect(unfunded.map(({ paidGas }) => paidGas)).to.deep.equal(Array(5).fill(2_500n + 25_800n / 30n));
+      await scan(requested(strangers[7]!, 1n));
+      const [most] = await readPendingClaims(db.knex, { funded: false, limit: 1, mostPaid: true });
+      expect(most).to.include({ maker: strangers[7]!, paidGas: 3_360n + REQUEST_GAS });
+      await scan(...Array.from({ length: 4 }, () => requested(alice, 1n)), requested(strangers[7]!, 1n));
+      const [hers] = await readPendingClaims(db.knex, { funded: true, limit: 5 });
+      expect(hers!.paidGas, 'four fifths of a transaction').to.equal(REQUEST_GAS + 4n * (2_500n + 5_160n));
       await scan(...Array.from({ length: 40 }, () => requested(alice, 1n)));
-      expect((await countPaidRequests(db.knex, all)).get(claimKey({ maker: alice, token: WETH.address }))).to.equal(1);
-      await scan(requested(strangers[1]!, 1n), ...Array.from({ length: 40 }, () => requested(alice, 1n)));
-      expect((await countPaidRequests(db.knex, all)).has(claimKey({ maker: alice, token: WETH.address }))).to.equal(
-        false,
-      );
-      await scan(requested(alice, 1n));
-      expect((await countPaidRequests(db.knex, all)).get(claimKey({ maker: alice, token: WETH.address }))).to.equal(1);
+      expect((await claimOf(db, alice)).paidGas).to.equal(PAID_GAS_MAX);
       const standing = await readPendingClaims(db.knex, { funded: false, limit: 5, only: 'standing' });
       expect(standing).to.deep.equal([]);
       await prepare(settlement(1));
@@ -319,6 +305,23 @@ forEachDatabase((name, open) => {
       expect(await unsettled()).to.equal(0);
       expect(await lastSettlements(db.knex, 1_000)).to.deep.equal(new Map([[claimKey(settlement(1)), 1_000]]));
       expect((await lastSettlements(db.knex, 1_001)).size).to.equal(0);
+    });
+
+    it('says at one look whether anything that waits may be settled', async () => {
+      const { db, scan } = await opened(open);
+      expect(await maySettleAny(db.knex), 'nothing waits').to.equal(false);
+      await scan(requested(bob, 5n));
+      expect(await maySettleAny(db.knex), 'without funds, and paid for once').to.equal(false);
+      await scan(requested(bob, 5n));
+      expect(await maySettleAny(db.knex)).to.equal(true);
+      await db.knex('claims').update({ paid_gas: 0 });
+      expect(await maySettleAny(db.knex)).to.equal(false);
+      await scan(requested(alice, 5n));
+      expect(await maySettleAny(db.knex), 'a first raise').to.equal(true);
+      await db.knex('claims').where({ maker: alice }).update({ claim_units: '5', basis: '1' });
+      expect(await maySettleAny(db.knex), 'a claim that stands, and one request').to.equal(false);
+      await db.knex('balances').where({ account: alice }).update({ balance_units: '-7' });
+      expect(await maySettleAny(db.knex), 'a claim that nothing is left for').to.equal(true);
     });
 
     it('refuses a claim that is not reserved, and holdings that the rows do not add up to', async () => {

@@ -99,6 +99,7 @@ forEachGateway('fields that never change', (suite) => {
       basis: null,
       readyAtSec: null,
       settlementNo: null,
+      paidGas: 0n,
     };
     const txHash = `0x${`${log}`.padStart(64, 'd')}` as const;
     const entries = kind === 'deposited' ? deposit(`paid ${log}`, maker, token.address, units) : [];
