@@ -3,7 +3,7 @@
  * neither paid nor dropped; it is not available to the maker's orders.
  */
 import { maxBig, minBig, MAX_U128 } from './amounts.js';
-import { PAID_GAS_MAX, addGas } from './settle-gas.js';
+import { PAID_GAS_MAX, addGas, settleGas } from './settle-gas.js';
 
 export interface ClaimState {
   /** The settled claim as it stands on-chain; 0 for none. */
@@ -150,6 +150,12 @@ export const isFree = (
   settledUnits: bigint,
   { claimUnits, basis }: Pick<ClaimState, 'claimUnits' | 'basis'>,
 ): boolean => settledUnits < claimUnits || (basis === 0n && settledUnits > claimUnits);
+
+/** What its maker must have paid for a pending withdrawal to be settled by itself; 0 for one that is settled whatever was paid. */
+export function neededGas(claim: ClaimState & { token: string; balanceUnits: bigint }): bigint {
+  const units = settlementUnits(claim.outstandingUnits, claim.balanceUnits);
+  return isFree(units, claim) ? 0n : settleGas([{ token: claim.token, isRaise: units !== claim.claimUnits }]);
+}
 
 /**
  * How soon after a settlement the same claim may be settled again. There is a pace because a request costs its maker less gas than its

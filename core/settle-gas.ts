@@ -1,7 +1,8 @@
 /**
  * Which settlements those who ask for them have paid for, in gas: whoever asks for a withdrawal pays for a transaction, and has the operator pay
- * for another. Both buy gas of the same chain, at a price that neither sets, so that gas is compared with gas. The figures are bounds of what the
- * contracts use, for WETH and for USDC behind its proxy.
+ * for another. Gas is compared with gas and not with money: both are of the same chain, at a price that neither of them sets, and the settlement is sent
+ * with the last of the requests that pay for it, or at the end of its claim's interval. The figures are bounds of what the contracts use, for WETH and for
+ * USDC behind its proxy.
  */
 import { minBig, toSafeInt } from './amounts.js';
 
@@ -66,8 +67,8 @@ export function settleGas(parts: readonly SettlePart[], beside: readonly SettleP
 /** A sum of what was paid for one claim. */
 export const addGas = (a: bigint, b: bigint): bigint => minBig(a + b, PAID_GAS_MAX);
 
-/** How many more requests, each in a transaction of its own, pay for a transaction that settles this claim alone; 0 when none is needed. */
-export function requestsShort(part: SettlePart, paidGas: bigint): number {
-  const shortGas = settleGas([part]) - paidGas;
+/** How many more requests, each in a transaction of its own, pay for so much gas; 0 when none is needed. */
+export function requestsShort(neededGas: bigint, paidGas: bigint): number {
+  const shortGas = neededGas - paidGas;
   return shortGas <= 0n ? 0 : toSafeInt((shortGas + REQUEST_GAS - 1n) / REQUEST_GAS);
 }

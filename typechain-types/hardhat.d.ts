@@ -35,6 +35,7 @@ getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | Factor
 getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdcProxy__factory>
 getContractFactory(name: 'SmartAccount', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SmartAccount__factory>
 getContractFactory(name: 'SwitchFeeToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SwitchFeeToken__factory>
+getContractFactory(name: 'Together', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Together__factory>
 getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveLens__factory>
 getContractFactory(name: 'PermitProbe', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PermitProbe__factory>
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
@@ -65,6 +66,7 @@ getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?
 getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdcProxy>
 getContractAt(name: 'SmartAccount', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SmartAccount>
 getContractAt(name: 'SwitchFeeToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SwitchFeeToken>
+getContractAt(name: 'Together', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Together>
 getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveLens>
 getContractAt(name: 'PermitProbe', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PermitProbe>
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
@@ -95,6 +97,7 @@ deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployCont
 deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 deployContract(name: 'SmartAccount', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'SwitchFeeToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SwitchFeeToken>
+deployContract(name: 'Together', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Together>
 deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PermitProbe', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PermitProbe>
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
@@ -125,6 +128,7 @@ deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer
 deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 deployContract(name: 'SmartAccount', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'SwitchFeeToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SwitchFeeToken>
+deployContract(name: 'Together', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Together>
 deployContract(name: 'CurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PermitProbe', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PermitProbe>
 deployContract(name: 'PropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>

@@ -60,6 +60,8 @@ export type { SmartAccount } from './mocks/SmartAccount.js';
 export { SmartAccount__factory } from './factories/mocks/SmartAccount__factory.js';
 export type { SwitchFeeToken } from './mocks/SwitchFeeToken.js';
 export { SwitchFeeToken__factory } from './factories/mocks/SwitchFeeToken__factory.js';
+export type { Together } from './mocks/Together.js';
+export { Together__factory } from './factories/mocks/Together__factory.js';
 export type { CurveLens } from './periphery/CurveLens.js';
 export { CurveLens__factory } from './factories/periphery/CurveLens__factory.js';
 export type { PermitProbe } from './periphery/PermitProbe.js';

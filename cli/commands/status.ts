@@ -24,6 +24,7 @@ import { unusedNames } from '../roles/unused-names.js';
 import { describeFindings, readTokenRows } from './token.js';
 import type { CommandLine } from '../arguments.js';
 import { commandConfig, commandRpc, print, withDatabase, type Io } from './command.js';
+import { describeWaiting, readWaiting } from './waiting.js';
 import { watch, type Look } from './watch.js';
 
 /** Pairs of maker and taker that lost the operator most, per quote token. */
@@ -160,6 +161,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
     makers: { approved: approved.size, suspended: suspended.size },
     suspense: await readSuspenseFacts(q),
     pendingWithdrawals: await countPendingClaims(q),
+    waitingWithdrawals: await readWaiting(q),
     unminedTransactions: unmined.length,
     foldedOrderSeq: (await readCompactionPosition(q)).orderSeq,
     lastReversal: reversal === null ? null : { ...reversal, orphans: await readOrphans(q, reversal.generation) },
@@ -194,6 +196,12 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
     ...status.unusedNames,
     `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
     `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,
+    ...status.waitingWithdrawals.map((one) =>
+      describeWaiting(
+        one,
+        status.tokens.map(({ address, token: symbol }) => ({ address, symbol })),
+      ),
+    ),
     ...(lastReversal === null
       ? []
       : [

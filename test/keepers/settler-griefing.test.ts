@@ -1,9 +1,10 @@
 /** What requests of withdrawals cost those who make them, and what settling them costs the operator, in gas of the contracts as they are. */
 import { expect } from 'chai';
 import { Wallet, parseEther, type ContractTransactionResponse, type TransactionResponse } from 'ethers';
-import { REQUEST_GAS, settleGas, type SettlePart } from '../../core/settle-gas.js';
+import { REQUEST_GAS, eventGas, settleGas, type SettlePart } from '../../core/settle-gas.js';
+import { describeWaiting, readWaiting } from '../../cli/commands/waiting.js';
 import { settleCalldata } from '../../keepers/settler/plan.js';
-import { Custodian__factory } from '../../typechain-types/index.js';
+import { Custodian__factory, SmartAccount__factory, Together__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
@@ -12,8 +13,8 @@ import { forEachKeepers } from '../support/manual-suite.js';
 const MINUTE_MS = 60_000;
 const DAY_MS = 1_440 * MINUTE_MS;
 const PACE = { intervalMs: 5 * MINUTE_MS, smallIntervalMs: 60 * MINUTE_MS, smallBps: 100 };
-/** A contract that calls its first argument with the last 68 bytes, as often as its second one says. */
-const REPEATER = '0x6024600c60003960246000f3604460406000376020355b600060006044600060006000355af1506001900380600a5700';
+/** Whom a contract calls, and how. */
+type Call = [target: string, data: string];
 
 describe('griefing the settler', function () {
   this.timeout(120_000);
@@ -111,6 +112,11 @@ describe('griefing the settler', function () {
         await passed(DAY_MS);
       }
       expect(settlements, 'nobody has paid for the second').to.equal(1);
+      const tokens = [{ address: custody.token('WETH'), symbol: 'WETH' }];
+      const waiting = async () => (await readWaiting(stack.db.knex)).map((one) => describeWaiting(one, tokens));
+      expect(await waiting()).to.deep.equal([
+        `withdrawal of ${chain.address('taker1')} in WETH: paid 56600 of 67000 gas, rides along with another settlement or waits for 1 more request`,
+      ]);
       await sent(ask('taker1'));
       expect(settlements).to.equal(2);
       await passed(DAY_MS);
@@ -153,16 +159,111 @@ describe('griefing the settler', function () {
         await passed(PACE.smallIntervalMs);
       }
       expect(settlements, 'two at a time').to.equal(2);
-      const deployed = await chain.wallet('taker1').sendTransaction({ data: REPEATER, ...GAS });
-      await custody.mined();
-      const { contractAddress } = (await deployed.wait())!;
-      const call = Custodian__factory.createInterface().encodeFunctionData('requestWithdraw', [weth(), 1n]);
-      const data = `0x${custodian!.slice(2).padStart(64, '0')}${(100).toString(16).padStart(64, '0')}${call.slice(2)}`;
-      const repeat = () => chain.wallet('taker1').sendTransaction({ to: contractAddress, data, gasLimit: 2_000_000n });
-      const events = custody.mined(repeat as () => Promise<ContractTransactionResponse>);
-      expect((await events).length, 'they cost next to nothing').to.equal(100);
+      const together = await deployTogether();
+      const request = asked(custodian!);
+      const events = custody.mined(() => together.calls(Array.from({ length: 100 }, () => request)));
+      expect((await events).length).to.equal(100);
+      const [block] = [await chain.provider.getBlock('latest', true)];
+      const gas = await gasOf(block!.transactions[0]!);
+      paid.griefers += gas;
+      expect(gas > eventGas('requested', 1) * 8n, 'they cost what they count for').to.equal(true);
       await passed(DAY_MS);
-      expect(settlements, 'and count once').to.equal(2);
+      expect(settlements, 'and are paid for').to.equal(3);
+    });
+
+    const custodianCalls = Custodian__factory.createInterface();
+    const asked = (custodian: string): Call => [
+      custodian,
+      custodianCalls.encodeFunctionData('requestWithdraw', [weth(), 1n]),
+    ];
+    const executed = (custodian: string): Call => [
+      custodian,
+      custodianCalls.encodeFunctionData('executeWithdraw', [weth()]),
+    ];
+
+    /** A contract that is a maker, or controls makers, and makes any calls in one transaction. */
+    async function deployTogether() {
+      const together = await new Together__factory(chain.wallet('taker1')).deploy(GAS);
+      await custody.mined();
+      const address = await together.getAddress();
+      const calls = (all: readonly Call[]) =>
+        together.all(
+          all.map(([target]) => target),
+          all.map(([, data]) => data),
+          { gasLimit: 6_000_000n },
+        );
+      return { address, calls };
+    }
+
+    /** Gives it something to withdraw. */
+    async function fund(account: string, call: (target: string, data: string) => Call): Promise<Call[]> {
+      const { custodian } = chain.manifest.contracts as Record<string, string>;
+      const erc20 = chain.tokenAs('WETH', 'taker1').interface;
+      await sent(
+        () =>
+          chain.tokenAs('WETH', 'taker1').getFunction('transfer')(account, 1_000n, GAS) as Promise<TransactionResponse>,
+      );
+      return [
+        call(weth(), erc20.encodeFunctionData('approve', [custodian!, 1_000n])),
+        call(custodian!, custodianCalls.encodeFunctionData('deposit', [weth(), 1_000n])),
+      ];
+    }
+
+    it('a contract that executes and asks in one transaction pays less than the settlement, and waits for one more request', async () => {
+      await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
+      const { custodian } = chain.manifest.contracts as Record<string, string>;
+      const together = await deployTogether();
+      const joining = await fund(together.address, (target, data) => [target, data]);
+      await sent(() => together.calls([...joining, asked(custodian!)]));
+      expect(settlements, 'the first goes at once').to.equal(1);
+      const [before, firstGas] = [paid.griefers, paid.operator];
+      for (let i = 0; i < 3; i++) {
+        await sent(() => together.calls([executed(custodian!), asked(custodian!)]));
+        await passed(DAY_MS);
+        expect(settlements, 'it has not paid for it').to.equal(1 + i);
+        await sent(() => together.calls([asked(custodian!)]));
+        await passed(PACE.intervalMs);
+        expect(settlements).to.equal(2 + i);
+      }
+      const [trips, settled] = [paid.griefers - before, paid.operator - firstGas];
+      expect(settled <= trips, `${settled} against ${trips}`).to.equal(true);
+      await custody.expectSound();
+    });
+
+    it('accounts that share a transaction count for no more than it costs', async () => {
+      await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
+      const { custodian } = chain.manifest.contracts as Record<string, string>;
+      const together = await deployTogether();
+      const accounts = [];
+      for (let i = 0; i < 6; i++) {
+        const account = await (
+          await new SmartAccount__factory(chain.wallet('taker1')).deploy(together.address, GAS)
+        ).getAddress();
+        await custody.mined();
+        const act = ([target, data]: Call): Call => [
+          account,
+          SmartAccount__factory.createInterface().encodeFunctionData('execute', [target, data]),
+        ];
+        const joining = await fund(account, (target, data) => act([target, data]));
+        await sent(() => together.calls([...joining, act(asked(custodian!))]));
+        accounts.push(act);
+      }
+      expect(settlements).to.equal(6);
+      for (const some of [1, 2, 6]) {
+        const all = accounts.slice(0, some);
+        const before = paid.griefers;
+        const settled = settlements;
+        await sent(() => together.calls(all.flatMap((act) => [act(executed(custodian!)), act(asked(custodian!))])));
+        const gas = paid.griefers - before;
+        const counted = BigInt(some) * (eventGas('executed', 2 * some) + eventGas('requested', 2 * some));
+        expect(counted <= gas, `${some}: ${counted} of ${gas}`).to.equal(true);
+        await passed(DAY_MS);
+        expect(settlements - settled, 'six of them pay for one settlement').to.equal(some === 6 ? 1 : 0);
+        for (const act of all) await sent(() => together.calls([act(asked(custodian!))]));
+        await passed(DAY_MS);
+        expect(settlements - settled, 'with one more request of each').to.equal(some === 6 ? 2 : 1);
+      }
+      await custody.expectSound();
     });
 
     it('the figures by which it counts are bounds of what the contracts use', async () => {

@@ -10,3 +10,4 @@ export type { SandboxUsdc } from './SandboxUsdc.js';
 export type { SandboxUsdcProxy } from './SandboxUsdcProxy.js';
 export type { SmartAccount } from './SmartAccount.js';
 export type { SwitchFeeToken } from './SwitchFeeToken.js';
+export type { Together } from './Together.js';

@@ -1,13 +1,6 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import {
-  NO_CLAIM,
-  isFree,
-  longestWaitMs,
-  settlementUnits,
-  settlesFromMs,
-  type ClaimState,
-} from '../../../core/claim-state.js';
+import { NO_CLAIM, longestWaitMs, neededGas, settlesFromMs, type ClaimState } from '../../../core/claim-state.js';
 import { requestsShort } from '../../../core/settle-gas.js';
 import { formatUnits } from '../../../core/amounts.js';
 import type { Address, Token } from '../../../core/types.js';
@@ -38,7 +31,7 @@ export const withdrawalsSchema = z.strictObject({
       settles_from_ms: integerSchema.nullable(),
       /**
        * How many more requests, each in a transaction of its own, would have the request that waits settled by itself. Until then it is settled
-       * beside another settlement, or once the claim that stands was executed. 0 when it need not wait for that.
+       * beside another settlement that it pays its part of, or once the claim that stands was executed. 0 when it need not wait for that.
        */
       requests_short: integerSchema,
     }),
@@ -97,10 +90,7 @@ function shortOf(state: WithdrawalState, { address }: Token): number {
   const claim = state.claims.find(({ token }) => token === address);
   if (claim === undefined || claim.pendingSinceBlock === null) return 0;
   const balanceUnits = state.balances.find(({ token }) => token === address)?.balanceUnits ?? 0n;
-  const units = settlementUnits(claim.outstandingUnits, balanceUnits);
-  if (isFree(units, claim)) return 0;
-  const part = { token: address, isRaise: units !== claim.claimUnits };
-  return requestsShort(part, claim.paidGas);
+  return requestsShort(neededGas({ ...claim, balanceUnits }), claim.paidGas);
 }
 
 function withdrawalOf(

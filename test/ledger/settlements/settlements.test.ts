@@ -151,10 +151,12 @@ forEachDatabase((name, open) => {
         token: WETH.address,
         outstandingUnits: 42n,
         pendingSinceBlock: 102,
+        paidGas: 2n * (2_500n + 25_800n / 3n),
       });
       expect(await requestsAfter(db.knex, { maker: bob, token: WETH.address }, 109)).to.deep.equal({
         units: MAX_U128,
         sinceBlock: 110,
+        paidGas: 2n * REQUEST_GAS,
       });
     });
 
@@ -181,6 +183,7 @@ forEachDatabase((name, open) => {
         outstandingUnits: 74n,
         advanceUnits: 0n,
         pendingSinceBlock: 103,
+        paidGas: REQUEST_GAS + 2n * (2_500n + 25_800n / 2n),
       });
       expect(await reserved(alice)).to.equal(74n);
       expect([...(await landedSettlements(db.knex, [1, 2]))]).to.deep.equal([1]);

@@ -10,3 +10,4 @@ export { SandboxUsdc__factory } from './SandboxUsdc__factory.js';
 export { SandboxUsdcProxy__factory } from './SandboxUsdcProxy__factory.js';
 export { SmartAccount__factory } from './SmartAccount__factory.js';
 export { SwitchFeeToken__factory } from './SwitchFeeToken__factory.js';
+export { Together__factory } from './Together__factory.js';
