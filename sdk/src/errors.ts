@@ -34,6 +34,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   BAD_QUOTE: 'ask for another quote; a server that goes on like this is not to be trusted',
   FEE_TOO_HIGH: 'swap more at once, swap directly, or raise maxFee',
   APPROVAL_NEEDED: 'send the approval once (allowGasless), and swap again',
+  ORDER_UNKNOWN: 'look at the orders of your address for its client order id before you swap again',
   NO_MINIMUM: 'say the least that you take (minBuy), or wait for a curve',
   NOTHING_QUOTED: 'wait for the next curve, take a smaller amount, or swap gasless, which has pools too',
   BELOW_MINIMUM: 'lower minBuy, or wait for a better price',

@@ -120,6 +120,13 @@ const DAY_SEC = 86_400;
 const POLL_MS = 1_000;
 /** A quote whose order would be valid for longer than this is refused. */
 const MAX_VALID_SEC = 3_600;
+/** How often a signature is submitted that nobody answers. */
+const SUBMISSIONS = 5;
+/** An order's end is in a block that the server reads somewhat later. */
+const AFTER_END_SEC = 120;
+const MOST_WAIT_MS = 10_000;
+/** Refusals that do not come from the API's own checks: what was sent may have been stored. */
+const MAYBE_STORED: ReadonlySet<string> = new Set(['NO_ANSWER', 'HTTP_ERROR', 'INTERNAL_ERROR']);
 /** Of the amount, where the caller bounds no fee. */
 const MAX_FEE_BPS = 100n;
 
@@ -279,8 +286,24 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     const approvalSignature =
       approval === null ? undefined : await signed({ ...approval, domain: { ...approval.domain } });
     const signature = await signed({ ...typed, message: { ...typed.message } });
-    const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID(), approvalSignature };
-    return ((await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string }).orderId;
+    const clientOrderId = crypto.randomUUID();
+    const body = { quoteId: id, signature, clientOrderId, approvalSignature };
+    let isUnknown = false;
+    for (let left = SUBMISSIONS; ; left -= 1) {
+      try {
+        return ((await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string }).orderId;
+      } catch (error) {
+        // The same client order id makes no second order.
+        if (!isPassing(error)) throw error;
+        isUnknown ||= MAYBE_STORED.has((error as CurvebookError).code);
+        if (left > 1) await sleep(waitMsOf(error));
+        else if (!isUnknown) throw error;
+        else
+          throw new CurvebookError('ORDER_UNKNOWN', `no answer says whether order ${clientOrderId} was accepted`, {
+            cause: error,
+          });
+      }
+    }
   }
 
   async function signed({ types, ...data }: TypedData): Promise<string> {
@@ -288,11 +311,18 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return signer.signTypedData({ ...data, types: rest });
   }
 
-  async function ended(orderId: string, signal?: AbortSignal): Promise<OrderStatus> {
+  /** Polls until the order has ended. Its status is what counts: an answer that is missing is asked for again, until the order can't be executed any more. */
+  async function ended(orderId: string, validToSec: number, signal?: AbortSignal): Promise<OrderStatus> {
     for (;;) {
-      const order = (await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { signal })).body as OrderStatus;
-      if (order.status !== 'pending') return order;
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      try {
+        const order = (await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { signal })).body as OrderStatus;
+        if (order.status !== 'pending') return order;
+        await sleep(POLL_MS);
+      } catch (error) {
+        const isLate = clock() / 1_000 > validToSec + AFTER_END_SEC;
+        if (signal?.aborted === true || isLate || !isPassing(error)) throw error;
+        await sleep(waitMsOf(error));
+      }
       signal?.throwIfAborted();
     }
   }
@@ -322,7 +352,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       listeners.onQuote?.(quote);
       const orderId = await submitted(asked);
       listeners.onSubmitted?.(orderId);
-      return ended(orderId, signal);
+      return ended(orderId, quote.validToSec, signal);
     },
     async placeLimit(limit, listeners = {}) {
       const orderId = await submitted(await limited(limit));
@@ -380,3 +410,13 @@ const lied = (what: string): CurvebookError => new CurvebookError('BAD_QUOTE', `
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
 export type { Reader, Signer, TypedData } from './wallet.js';
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Whether the same request may be answered later: there was no answer, too many were asked, or the server had a fault. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof CurvebookError &&
+  (error.code === 'NO_ANSWER' || error.status === 429 || (error.status !== null && error.status >= 500));
+
+const waitMsOf = (error: unknown): number =>
+  Math.min(MOST_WAIT_MS, Math.max(POLL_MS, ((error as CurvebookError).retryAfterSec ?? 0) * 1_000));

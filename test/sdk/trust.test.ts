@@ -205,6 +205,43 @@ describe('what a server that lies gets signed', () => {
     }
   });
 
+  it('a submission that is not answered is the same one again, and a status that is not is asked for again', async () => {
+    const { options } = world();
+    const bodies: string[] = [];
+    const failing = new Map([
+      ['POST /api/v1/orders', [504, 0]],
+      ['GET /api/v1/orders/o', [429, 0, 503]],
+    ]);
+    const unreliable = ((url: string, init: RequestInit = {}) => {
+      const asked = `${init.method ?? 'GET'} ${new URL(url).pathname}`;
+      if (asked === 'POST /api/v1/orders') bodies.push(init.body as string);
+      const fault = failing.get(asked)?.shift();
+      if (fault === 0) return Promise.reject(new TypeError('fetch failed'));
+      if (fault !== undefined) return Promise.resolve(new Response('', { status: fault }));
+      return options.fetch(url, init);
+    }) as typeof fetch;
+    const { status } = await createTakerClient({ ...options, fetch: unreliable }).swapGasless(offer);
+    expect([status, bodies.length, new Set(bodies).size]).to.deep.equal(['filled', 3, 1]);
+    expect([...failing.values()].flat()).to.deep.equal([]);
+  });
+
+  it('a submission that nobody answers says under which name the order may be there', async () => {
+    const { options } = world();
+    let count = 0;
+    const silent = ((url: string, init: RequestInit = {}) => {
+      if (!(init.method === 'POST' && url.endsWith('/orders'))) return options.fetch(url, init);
+      count += 1;
+      return Promise.reject(new TypeError('fetch failed'));
+    }) as typeof fetch;
+    const asked = createTakerClient({ ...options, fetch: silent }).placeLimit({ ...offer, minBuy: '0.1194' });
+    expect([await codeOf(asked), count]).to.deep.equal(['BAD_QUOTE', 0]);
+    const swapped = createTakerClient({ ...options, fetch: silent }).swapGasless(offer);
+    const failure = (await swapped.catch((error: unknown) => error)) as { code: string; message: string };
+    expect(failure.code).to.equal('ORDER_UNKNOWN');
+    expect(failure.message).to.match(/order [0-9a-f-]{36} /);
+    expect(count).to.equal(5);
+  }).timeout(60_000);
+
   it('an order is cancelled by a signature over its id for this settler', async () => {
     const { options, signed } = world();
     await createTakerClient(options).cancelGasless('o');
