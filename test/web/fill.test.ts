@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { fillGeometry } from '../../web/src/charts/fill-geometry.js';
 import { basisPoints, exact, isEqual, middle, share, shown, sum, text } from '../../web/src/numbers.js';
-import { sumsOf } from '../../web/src/sums.js';
+import { offBook, sumsOf } from '../../web/src/sums.js';
 
 type Decomposition = Parameters<typeof sumsOf>[1];
 type Fill = Parameters<typeof sumsOf>[0];
@@ -126,5 +126,23 @@ describe('what the console computes of a fill', () => {
     expect(middle('2500.17', '2502.2')).to.equal('2501.185');
     expect(basisPoints('2500', '2501')).to.equal('4');
     expect(share(1n, 3n)).to.be.closeTo(1 / 3, 1e-9);
+  });
+
+  it('says how far a curve is from the book, by what all of it costs', () => {
+    const book = [
+      { price: '100', size: '1' },
+      { price: '102', size: '1' },
+    ];
+    const line = (price: string, size: string) => [{ price, size }];
+    // Two for 202 in the book; the average serves the same.
+    expect(offBook(line('101', '2'), book, 'asks')).to.equal('0');
+    expect(offBook(line('102.01', '2'), book, 'asks')).to.equal('100');
+    expect(offBook(line('99.99', '2'), book, 'asks')).to.equal('-100');
+    // Sellers want more, not less.
+    expect(offBook(line('99.99', '2'), book, 'bids')).to.equal('100');
+    // Only what both have counts, cut off after two places.
+    expect(offBook(line('100.5', '1'), book, 'asks')).to.equal('50');
+    expect(offBook(line('101', '0.5'), [{ price: '99', size: '7' }], 'asks')).to.equal('202.02');
+    expect([offBook([], book, 'asks'), offBook(book, [], 'bids')]).to.deep.equal([null, null]);
   });
 });

@@ -51,6 +51,9 @@ export function shown(value: string, decimals?: number): string {
   return `${negative ? '−' : ''}${grouped}${kept === '' ? '' : `.${kept}`}`;
 }
 
+/** In lists of amounts; all digits are in the title. */
+export const LIST_PLACES = 6;
+
 /** The value between two decimals, exactly. */
 export function middle(a: string, b: string): string {
   const { digits, scale } = sum([exact(a), exact(b)]);

@@ -1,8 +1,9 @@
 /** What the buttons of a sandbox do as its accounts: the requests that a client sends, one after the other. Loaded when one is pressed. */
 import { createMakerClient } from '../../sdk/src/maker.js';
+import { createTakerClient } from '../../sdk/src/taker.js';
 import type { ReadClient } from '../../sdk/src/index.js';
 import type { Deployment } from './market-context.js';
-import { exact, text } from './numbers.js';
+import { exact, shown, text } from './numbers.js';
 import { keyProvider } from './wallet/key-provider.js';
 import { createRpc } from './wallet/provider.js';
 import type { SandboxAccount } from './wallet/session.js';
@@ -12,6 +13,8 @@ import { readerOf, signerOf } from './wallet/signer.js';
 export interface Done {
   request: string;
   answer: string;
+  /** Where in the console its result is shown. */
+  place?: string;
 }
 
 interface Acting {
@@ -19,6 +22,7 @@ interface Acting {
   deployment: Deployment;
   /** The base token of the market, as the deployment calls it. */
   base: string;
+  quote: string;
   pair: string;
   accounts: readonly SandboxAccount[];
   tell(done: Done): void;
@@ -37,6 +41,25 @@ function clientOptions({ read, deployment, accounts }: Acting, role: string) {
   const provider = keyProvider(account.private_key, rpc);
   const signer = signerOf(provider, provider.address, deployment);
   return { url: read.url, signer, reader: readerOf(provider), contracts: 'server' as const };
+}
+
+/** taker2 sells some of the base token to the curve, in a transaction of its own, and the fill is looked for. */
+export async function swapAsTaker2(acting: Acting, amount: string): Promise<void> {
+  const { read, base, quote, pair, tell } = acting;
+  const options = clientOptions(acting, 'taker2');
+  const hash = await createTakerClient(options).swap({ sell: base, buy: quote, amount });
+  const request = `entrypoint.swap(${base}, ${quote}, ${amount}, …), sent by taker2`;
+  for (const endMs = Date.now() + CREDITED_MS; Date.now() < endMs;) {
+    const path = { address: options.signer.address };
+    const { swaps } = await read.get('/v0/takers/{address}/swaps', { path, query: { limit: 20 } });
+    const found = swaps.find(({ tx_hash }) => tx_hash === hash);
+    if (found !== undefined) {
+      const answer = `taker2 got ${shown(found.amount_out)} ${quote}, in fill ${found.fill_seq ?? ''}`;
+      return tell({ request, answer, place: `/fills/${encodeURIComponent(pair)}/${found.fill_seq ?? ''}` });
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  throw new Error(`the swap ${hash} is mined, and the ledger has not read it after a minute`);
 }
 
 /** maker3 is approved and brings tokens, unless it is and has, and sells some of them at the best ask. */

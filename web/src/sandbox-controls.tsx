@@ -1,9 +1,13 @@
 import { useState } from 'react';
+import { Link } from 'wouter';
 import { explained } from './explained.js';
 import { useShown } from './market-context.js';
 import { usePlatform } from './platform.js';
 import type { Done } from './sandbox-acts.js';
 import { useWallets } from './wallet/session.js';
+
+/** In base tokens, of each market's own worth. */
+const SWAPPED: Readonly<Record<string, string>> = { cbBTC: '0.05' };
 
 /** Buttons whose request is one of the server's own, each beside the command that does the same. */
 const CONTROLS = [
@@ -15,7 +19,7 @@ const CONTROLS = [
 /** What a sandbox lets one try from this machine, each beside the command or request that does the same; below it what was done. */
 export function SandboxControls() {
   const { read } = usePlatform();
-  const { deployment, market, base } = useShown();
+  const { deployment, market, base, quote } = useShown();
   const { accounts } = useWallets();
   const [done, setDone] = useState<readonly Done[]>([]);
   const [failure, setFailure] = useState<string | null>(null);
@@ -45,8 +49,15 @@ export function SandboxControls() {
     }
   }
 
-  const names = { read, deployment, base, pair: market.pair, accounts };
+  const names = { read, deployment, base, quote, pair: market.pair, accounts };
+  const amount = SWAPPED[base] ?? '1';
   const acts = [
+    {
+      name: `Swap ${amount} ${base} as taker2`,
+      shown: `entrypoint.swap(${base}, ${quote}, ${amount}, …)`,
+      run: async (tell: (one: Done) => void) =>
+        (await import('./sandbox-acts.js')).swapAsTaker2({ ...names, tell }, amount),
+    },
     {
       name: 'Place an order as maker3',
       shown: 'POST /exchange {"type": "order", …}',
@@ -79,9 +90,9 @@ export function SandboxControls() {
         {busy !== null && <p>{busy} …</p>}
         {done.length > 0 && (
           <ol>
-            {done.map(({ request, answer }) => (
+            {done.map(({ request, answer, place }) => (
               <li key={request}>
-                <code>{request}</code> → {answer}
+                <code>{request}</code> → {place === undefined ? answer : <Link href={place}>{answer}</Link>}
               </li>
             ))}
           </ol>

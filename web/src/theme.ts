@@ -26,6 +26,27 @@ export function applyTheme(theme: Theme): void {
   }
 }
 
+/** What is shown now, whoever chose it. */
+export function shownTheme(): 'light' | 'dark' {
+  const { theme } = document.documentElement.dataset;
+  if (theme === 'light' || theme === 'dark') return theme;
+  return darkSystem().matches ? 'dark' : 'light';
+}
+
+const darkSystem = (): MediaQueryList => window.matchMedia('(prefers-color-scheme: dark)');
+
+/** Calls `listener` when another theme may be shown: what is drawn on a canvas does not follow by itself. Returns what ends it. */
+export function onTheme(listener: () => void): () => void {
+  const system = darkSystem();
+  const chosen = new MutationObserver(listener);
+  chosen.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+  system.addEventListener('change', listener);
+  return () => {
+    chosen.disconnect();
+    system.removeEventListener('change', listener);
+  };
+}
+
 export function nextTheme(theme: Theme): Theme {
   return ORDER[(ORDER.indexOf(theme) + 1) % ORDER.length] ?? 'system';
 }

@@ -92,7 +92,9 @@ if (hasBrowser()) {
         taken: progress,
         done: signed,
         failed: progress.getByRole('alert'),
-        again: () => close.click(),
+        again: async () => {
+          if (await close.isVisible()) await close.click();
+        },
       });
       await page.reload();
       const orders = page.getByRole('region', { name: 'Gasless orders' });

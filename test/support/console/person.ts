@@ -1,10 +1,12 @@
-/** What a person at the page does where the market moves or the machine is slow: looks, and tries again, a bounded number of times. */
+/** What a person at the page does where the market moves or the machine is slow: looks, and tries again, for a bounded time. */
 import type { Locator, Page, Route } from 'playwright-core';
 
 /** What passes by itself: the page says it with its code, and asks to try again. */
 const PASSES =
   /\((?:NOTHING_QUOTED|BELOW_MINIMUM|InsufficientOutput|InsufficientDepth|CurveExpired|NotTradable|REVERTED|REPLACED)\)/;
-const TRIES = 5;
+/** Long enough for the next curve on a machine that is busy. */
+const PATIENCE_MS = 90_000;
+const PAUSE_MS = 1_000;
 /** A press that the page took shows something by then, on the slowest machine. */
 const TAKEN_MS = 10_000;
 
@@ -23,14 +25,15 @@ interface Pressed {
  * failure that passes by itself, is tried again. Any other failure is thrown as the page tells it.
  */
 export async function pressUntilDone(button: Locator, { taken, done, failed, again }: Pressed): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
+  for (const endMs = Date.now() + PATIENCE_MS; ;) {
     await button.click();
     const isTaken = await seen(taken, TAKEN_MS);
     if (isTaken) await done.or(failed).first().waitFor();
     if (isTaken && !(await failed.first().isVisible())) return;
     const said = isTaken ? await failed.first().innerText() : 'the button was pressed, and nothing happened';
-    if (tries === TRIES || (isTaken && !PASSES.test(said))) throw new Error(said);
+    if (Date.now() > endMs || (isTaken && !PASSES.test(said))) throw new Error(said);
     await again?.();
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 

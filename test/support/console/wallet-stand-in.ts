@@ -64,7 +64,7 @@ export function walletStandIn({ addresses, rpcUrl }: StandInOptions): void {
   const info = {
     uuid: '5d9f1c9e-0000-4000-8000-000000000001',
     name: 'Stand-in',
-    icon: 'data:image/gif;base64,R0lGODlhAQABAAAAACw=',
+    icon: 'data:image/gif;base64,R0lGODlhAQABAIAAAABXpv///yH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==',
     rdns: 'org.example.standin',
   };
   const announce = (): void =>

@@ -1,7 +1,8 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useSyncExternalStore } from 'react';
 import uPlot from 'uplot';
 import type { Segment } from '../market-context.js';
 import { at, exact, share } from '../numbers.js';
+import { onTheme, shownTheme } from '../theme.js';
 
 interface Level {
   px: string;
@@ -11,17 +12,28 @@ interface Level {
 interface DepthProps {
   sides: { bids: readonly Level[]; asks: readonly Level[] };
   curve: { bids: readonly Segment[]; asks: readonly Segment[] } | null;
+  /** What swaps have taken of each side of the curve, in base. */
+  taken: { bids: string; asks: string };
   base: string;
   quote: string;
 }
 
 const HEIGHT = 320;
 
-/** Cumulative size over price: the book as filled steps on both sides of the middle, the pieces of the curve as lines over them. */
-export function DepthChart({ sides, curve, base, quote }: DepthProps) {
+/**
+ * Cumulative size over price: the book as filled steps on both sides of the middle, the pieces of the curve as lines over them, and under those,
+ * shaded up to its size, what has been taken of the curve.
+ */
+export function DepthChart({ sides, curve, taken, base, quote }: DepthProps) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = depthData(sides, curve);
+  const theme = useSyncExternalStore(onTheme, shownTheme);
+  const shade = useRef<Shaded[]>([]);
+  shade.current = [
+    { steps: [...steps(curve?.bids ?? [])], units: pixels(taken.bids) },
+    { steps: [...steps(curve?.asks ?? [])], units: pixels(taken.asks) },
+  ];
 
   useEffect(() => {
     const box = holder.current;
@@ -56,6 +68,7 @@ export function DepthChart({ sides, curve, base, quote }: DepthProps) {
           line('curve, asks', 1, '--curve'),
         ],
         legend: { show: true, live: false },
+        hooks: { draw: [(drawn) => shade.current.forEach((side) => shadeTaken(drawn, side, colour('--taken')))] },
       },
       data,
       box,
@@ -68,14 +81,37 @@ export function DepthChart({ sides, curve, base, quote }: DepthProps) {
       made.destroy();
       plot.current = null;
     };
-    // Drawn anew only when its labels change; data goes in below.
-  }, [base, quote]);
+    // Drawn anew only when its labels or its colours change; data goes in below.
+  }, [base, quote, theme]);
 
-  useEffect(() => plot.current?.setData(data), [sides, curve]);
+  useEffect(() => plot.current?.setData(data), [sides, curve, taken.bids, taken.asks]);
 
   return (
     <div className="chart" ref={holder} role="img" aria-label={`Depth of the book and the curve, ${base} by price`} />
   );
+}
+
+/** A side of the curve from its touch on, each price with all that is to be had up to it, and how much of that is gone. */
+interface Shaded {
+  steps: (readonly [price: number, total: number])[];
+  units: number;
+}
+
+/** Fills what lies under the curve up to the size that was taken. */
+function shadeTaken(plot: uPlot, { steps, units }: Shaded, colour: string): void {
+  if (units === 0) return;
+  const { ctx } = plot;
+  const bottom = plot.valToPos(0, 'y', true);
+  ctx.save();
+  ctx.fillStyle = colour;
+  steps.forEach(([price, total], i) => {
+    const [next] = steps[i + 1] ?? [];
+    if (next === undefined) return;
+    const [from, to] = [plot.valToPos(price, 'x', true), plot.valToPos(next, 'x', true)];
+    const top = plot.valToPos(Math.min(total, units), 'y', true);
+    ctx.fillRect(Math.min(from, to), top, Math.abs(to - from), bottom - top);
+  });
+  ctx.restore();
 }
 
 /** A colour of the page as the canvas understands it: what the theme makes of the variable. */

@@ -125,7 +125,7 @@ export function ChainRoles({ status }: { status: Status }) {
         </table>
       </div>
       <div className="scroll" tabIndex={0} role="region" aria-label="Contracts">
-        <table>
+        <table className="addresses">
           <caption>Contracts: compare these with what was published</caption>
           <thead>
             <tr>

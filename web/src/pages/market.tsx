@@ -6,6 +6,7 @@ import type { Book, CurveState, Fill } from '../market-context.js';
 import { useOpenOrders } from '../maker/open-orders.js';
 import { basisPoints, exact, middle, shown, sum, text } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
+import { offBook } from '../sums.js';
 import { Reversed } from '../reversed.js';
 import { Age, Countdown } from '../states.js';
 import { useWallets } from '../wallet/session.js';
@@ -29,6 +30,19 @@ export function MarketPage() {
       .map(({ limitPx }) => text(exact(limitPx))),
   );
   const sides = useMemo(() => ({ bids, asks }), [book.data]);
+  const prepared = curve.data?.prepared ?? null;
+  const taken = {
+    asks: seq === null ? '0' : takenOf(fills.data ?? [], seq, 'buy'),
+    bids: seq === null ? '0' : takenOf(fills.data ?? [], seq, 'sell'),
+  };
+  const off = (side: 'bids' | 'asks', levels: readonly Level[]): string =>
+    shown(
+      offBook(
+        prepared?.[side] ?? [],
+        levels.map(({ px, sz }) => ({ price: px, size: sz })),
+        side,
+      ) ?? '–',
+    );
   return (
     <>
       <h1>{market.pair}</h1>
@@ -58,16 +72,26 @@ export function MarketPage() {
             '–'
           )}
         </Fact>
-        <Fact name="Taken from it">{seq === null ? '–' : takenOf(fills.data ?? [], seq, base)}</Fact>
+        <Fact name="Taken from it">
+          {seq === null
+            ? '–'
+            : taken.asks === '0' && taken.bids === '0'
+              ? 'nothing'
+              : `${shown(taken.asks, 4)} of asks, ${shown(taken.bids, 4)} of bids, in ${base}`}
+        </Fact>
+        <Fact name="Off the book, in bps">
+          {prepared === null ? '–' : `asks ${off('asks', asks)}, bids ${off('bids', bids)}`}
+        </Fact>
       </dl>
       {book.data !== null && bids.length + asks.length === 0 ? (
         <p role="status">The book is empty: no maker quotes here now.</p>
       ) : (
-        <DepthChart sides={sides} curve={curve.data?.prepared ?? null} base={base} quote={quote} />
+        <DepthChart sides={sides} curve={prepared} taken={taken} base={base} quote={quote} />
       )}
       <p className="caption">
         Steps: the book now (at most 20 prices a side). Lines: the curve that takers trade against, cut from the book of{' '}
-        {curve.data?.prepared ? <Age sinceMs={curve.data.prepared.cut.time_ms} /> : 'a moment'} ago.
+        {prepared ? <Age sinceMs={prepared.cut.time_ms} /> : 'a moment'} ago. Shaded: what swaps have taken of it. Off
+        the book: how much worse than by the book now a taker of all of it is served.
       </p>
       <h2>Book</h2>
       <div className="book">
@@ -82,20 +106,10 @@ export function MarketPage() {
   );
 }
 
-/** What takers bought and sold on a curve since it was posted, of the fills that are known. */
-function takenOf(fills: readonly Fill[], seq: number, base: string): string {
-  const taken = (direction: Fill['direction']): string =>
-    text(
-      sum(
-        fills
-          .filter((fill) => fill.curve_seq === seq && fill.direction === direction)
-          .map((fill) => exact(amountsOf(fill).base)),
-      ),
-    );
-  const [bought, sold] = [taken('buy'), taken('sell')];
-  return bought === '0' && sold === '0'
-    ? 'nothing'
-    : `${shown(bought, 4)} of asks, ${shown(sold, 4)} of bids, in ${base}`;
+/** What takers bought or sold on a curve since it was posted, of the fills that are known. */
+function takenOf(fills: readonly Fill[], seq: number, direction: Fill['direction']): string {
+  const taken = fills.filter((fill) => fill.curve_seq === seq && fill.direction === direction);
+  return text(sum(taken.map((fill) => exact(amountsOf(fill).base))));
 }
 
 const INTERVALS = [
@@ -149,9 +163,15 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
+interface Level {
+  px: string;
+  sz: string;
+  n: number;
+}
+
 interface LevelsProps {
   name: string;
-  levels: readonly { px: string; sz: string; n: number }[];
+  levels: readonly Level[];
   /** Prices of whoever acts. */
   mine: ReadonlySet<string>;
 }

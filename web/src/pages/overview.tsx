@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { amountsOf, coinOf, newestFills, useShown } from '../market-context.js';
 import type { Book, CurveState, Fill } from '../market-context.js';
-import { shortHex, shown } from '../numbers.js';
+import { LIST_PLACES, shortHex, shown } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
 import { Reconciled } from '../reconciled.js';
 import { Reversed } from '../reversed.js';
@@ -78,7 +78,8 @@ export function OverviewPage() {
         <Step
           name="Legs"
           what={
-            legs.data && `${legs.data.legs.length} of ${new Set(legs.data.legs.map(({ maker }) => maker)).size} makers`
+            legs.data &&
+            `${legs.data.legs.length} legs of ${new Set(legs.data.legs.map(({ maker }) => maker)).size} makers`
           }
         >
           Each maker is paid the price that it quoted.
@@ -148,8 +149,12 @@ export function FillTable({ fills }: { fills: readonly Fill[] | null }) {
                 <Link href={`/fills/${encodeURIComponent(market.pair)}/${fill.fill_seq}`}>#{fill.fill_seq}</Link>
               </td>
               <td className={fill.direction}>{fill.direction}</td>
-              <td className="number">{shown(amountsOf(fill).base)}</td>
-              <td className="number">{shown(amountsOf(fill).quote)}</td>
+              <td className="number" title={amountsOf(fill).base}>
+                {shown(amountsOf(fill).base, LIST_PLACES)}
+              </td>
+              <td className="number" title={amountsOf(fill).quote}>
+                {shown(amountsOf(fill).quote, LIST_PLACES)}
+              </td>
               <td>
                 <code title={fill.taker}>{shortHex(fill.taker)}</code>
               </td>

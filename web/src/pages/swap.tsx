@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { formatUnits } from '../../../core/amounts.js';
 import { useShown } from '../market-context.js';
-import { shown } from '../numbers.js';
+import { LIST_PLACES, shown } from '../numbers.js';
 import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
 import { tradingOff } from '../states.js';
 import { CopyAs } from '../swap/copy-as.js';
@@ -138,8 +138,8 @@ export function SwapPage() {
           />
         </div>
         {balance.data !== null && (
-          <p className="caption">
-            You hold {shown(formatUnits(balance.data, sell.decimals))} {sell.symbol}.{' '}
+          <p className="caption" title={formatUnits(balance.data, sell.decimals)}>
+            You hold {shown(formatUnits(balance.data, sell.decimals), LIST_PLACES)} {sell.symbol}.{' '}
             <button type="button" onClick={() => setText(formatUnits(balance.data ?? 0n, sell.decimals))}>
               Sell all
             </button>

@@ -3,7 +3,7 @@ import type { Answer } from '../../../sdk/src/index.js';
 import { CurvebookError } from '../../../sdk/src/index.js';
 import { formatUnits } from '../../../core/amounts.js';
 import { useShown } from '../market-context.js';
-import { shown } from '../numbers.js';
+import { LIST_PLACES, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
 import { Age } from '../states.js';
 import { TransactionLink } from './receipt.js';
@@ -104,7 +104,9 @@ function OrderRow({ order }: { order: Order }) {
   const { deployment } = useShown();
   const amount = (units: string, address: string): string => {
     const token = deployment.tokens.find((one) => one.address === address.toLowerCase());
-    return token === undefined ? units : `${shown(formatUnits(BigInt(units), token.decimals))} ${token.symbol}`;
+    return token === undefined
+      ? units
+      : `${shown(formatUnits(BigInt(units), token.decimals), LIST_PLACES)} ${token.symbol}`;
   };
   const isFilled = order.status === 'filled';
   const { code, message } = order.reason ?? { code: null, message: null };
@@ -153,11 +155,11 @@ function Swaps({ owner }: { owner: string }) {
           {takenOf(page.data.swaps).map(({ whole: swap }, i) => (
             <tr key={i}>
               <td>{swap.kind === 'signed' ? 'gasless' : 'direct'}</td>
-              <td className="number">
-                {shown(swap.amount_in)} {swap.token_in}
+              <td className="number" title={swap.amount_in}>
+                {shown(swap.amount_in, LIST_PLACES)} {swap.token_in}
               </td>
-              <td className="number">
-                {shown(swap.amount_out)} {swap.token_out}
+              <td className="number" title={swap.amount_out}>
+                {shown(swap.amount_out, LIST_PLACES)} {swap.token_out}
               </td>
               <td>
                 <Age sinceMs={swap.timestamp_ms} />
