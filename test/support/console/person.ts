@@ -27,7 +27,7 @@ interface Pressed {
 export async function pressUntilDone(button: Locator, { taken, done, failed, again }: Pressed): Promise<void> {
   for (const endMs = Date.now() + PATIENCE_MS; ;) {
     await button.click();
-    const isTaken = await seen(taken, TAKEN_MS);
+    const isTaken = await seen(taken.first(), TAKEN_MS);
     if (isTaken) await done.or(failed).first().waitFor();
     if (isTaken && !(await failed.first().isVisible())) return;
     const said = isTaken ? await failed.first().innerText() : 'the button was pressed, and nothing happened';
