@@ -97,8 +97,8 @@ export async function startFreezing(databaseUrl: string): Promise<Freezing> {
       `${sessions} sessions that wait`,
       async () => {
         const { rows } = await db.knex.raw<{ rows: unknown[] }>(
-          `select 1 from pg_stat_activity where application_name = 'curvebook lock' and query like '%pg_try_advisory_lock%'
-             and datname = current_database() and state_change > clock_timestamp() - interval '1 second'`,
+          `select 1 from pg_stat_activity where application_name = 'curvebook lock'
+             and (query like '%pg_try_advisory_lock%' or query like 'select exists (select 1 from pg_locks%') and datname = current_database() and state_change > clock_timestamp() - interval '1 second'`,
         );
         return rows.length === sessions;
       },
