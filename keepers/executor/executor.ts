@@ -1,6 +1,5 @@
 import { usesOwn, venuesIn } from '../../core/swap/paths.js';
 import type { Part } from '../../core/swap/split.js';
-import type { Sent } from '../../core/swap/trust.js';
 import { isBetter, isNoRoute, withBurden } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
@@ -22,7 +21,7 @@ import {
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
 import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
-import { readUndecidedSales, type UndecidedSale } from '../../ledger/swaps/swap-wallets.js';
+import { readUndecidedSales } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow, Transaction } from '../../ledger/types.js';
 import { codeAt, type Head } from '../../liquidity/eth.js';
 import { checkGasIn, decodeRoute, planRoute } from '../../liquidity/planner.js';
@@ -34,12 +33,13 @@ import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
 import { EXECUTOR_UNFUNDED, NONCE_USED, type Refusal } from './refusals.js';
 import { createLimitOrders } from './limit-orders.js';
-import { readNewcomers, type Newcomers } from './newcomers.js';
+import { readNewcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
-import { riskOf, sentAs, sentOf, type Risk } from './risk.js';
+import { riskOf, sentAs, type Risk } from './risk.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 import { createTurns } from './turns.js';
+import { walletsOf, type Wallet } from './wallets.js';
 
 export interface Executor {
   start(signal: AbortSignal): Loop;
@@ -65,25 +65,20 @@ type Filling = Extract<Tried, { ok: true }>;
 /** A fulfilling route whose risk the owner's credit covers, with its most gas. */
 type Trusted = Filling & { mostGas: bigint };
 
-/** An owner whose orders are handled one after the other. */
-interface Wallet {
-  owner: Address;
-  orders: PendingOrder[];
-  /** Its orders that are under way. */
-  underWay: (Sent & { sellToken: Address })[];
-  /** Shared by all owners without dealings. */
-  newcomers: Newcomers;
-}
-
 const ORDERS_PER_ROUND = 128;
 /** Limit orders beside them, which wait for weeks and must not delay the others. */
 const LIMITS_PER_ROUND = 32;
+/** No limit order is begun so long after the first one of a round. */
+const LIMITS_MS = 500;
 /** Most orders that take turns, the oldest, of limit orders and of the others. */
 const MAX_ORDERS = 10_000;
 /** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
-/** Most transactions that may be unmined; further orders wait for the next block. */
+/** Most transactions that may be unmined, and how many of those limit orders may use; further orders wait for the next block. */
 const MAX_UNMINED = 48;
+const MAX_UNMINED_LIMITS = 16;
+/** Limit orders are sent again without an end, but no more often than `maxSends` in this time. */
+const SENDS_MS = 86_400_000;
 /** Unused quotes are kept this long after they expired. */
 const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
 const PRUNE_LIMIT = 1_000;
@@ -129,14 +124,23 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     unmined = outbox.status().unminedCount;
     const undecided = await readUndecidedSales(db.knex);
     const newcomers = await readNewcomers(deps, undecided);
-    const wallets = walletsOf(pending, undecided, newcomers).values();
-    // Each takes the next owner from the same list.
-    const work = async (): Promise<void> => {
-      for (const wallet of wallets) {
-        for (const one of wallet.orders) await tryToAdvance(one, wallet, generation, head);
-      }
+    const wallets = walletsOf(pending, undecided, newcomers);
+    const inTurn = async (isWanted: (one: PendingOrder) => boolean): Promise<void> => {
+      const next = wallets.values();
+      // Each takes the next owner from the same list.
+      const work = async (): Promise<void> => {
+        for (const wallet of next) {
+          for (const one of wallet.orders.filter(isWanted)) {
+            turns.note(one.order.id);
+            await tryToAdvance(one, wallet, generation, head);
+          }
+        }
+      };
+      await Promise.all(Array.from({ length: CONCURRENCY }, work));
     };
-    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+    await inTurn(({ quote }) => !quote.isLimit);
+    const lastMs = monotonicMs() + LIMITS_MS;
+    await inTurn(({ quote }) => quote.isLimit && monotonicMs() < lastMs);
   }
 
   /** A failure to read costs must not block orders of owners without mined transactions. */
@@ -159,7 +163,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const limited = await listPending(db.knex, MAX_ORDERS, true);
     forget(new Set([...quoted, ...limited].map(({ orderId }) => orderId)));
     turns.begin();
-    return readPending(db.knex, [...turns.take(quoted, ordersPerRound), ...turns.take(limited, LIMITS_PER_ROUND)]);
+    return readPending(db.knex, [...turns.select(quoted, ordersPerRound), ...turns.select(limited, LIMITS_PER_ROUND)]);
   }
 
   function forget(ids: ReadonlySet<string>): void {
@@ -229,15 +233,17 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     generation: GenerationRow,
     head: Head,
   ): Promise<void> {
-    if (unmined >= MAX_UNMINED) return;
-    const { attempts, signed } = progress;
-    if (listed.quote.isLimit && !(await isLimitReached(listed, attempts, generation, head))) return;
+    const { isLimit } = listed.quote;
+    if (unmined >= (isLimit ? MAX_UNMINED_LIMITS : MAX_UNMINED)) return;
+    const { attempts } = progress;
+    const signed = isLimit ? sentSince(attempts, deps.nowMs() - SENDS_MS) : progress.signed;
+    if (isLimit && !(await isLimitReached(listed, attempts, generation, head))) return;
     const needed = await withNeededPermit(rpc, listed);
     const { underWay, owner } = wallet;
     const hasCode = await isCode(owner);
     const checkGas = checkGasIn(needed.quote.route);
     const risk = await riskOf(deps, { owner, isCode: hasCode, checkGas, hasPermit: needed.permit !== null, underWay });
-    const now = needed.quote.isLimit ? await limits.requoted(needed, head, risk.mayTake) : { order: needed };
+    const now = isLimit ? await limits.requoted(needed, head, risk.mayTake) : { order: needed };
     // Some route brings it, and none that is sent for this owner.
     if ('waits' in now) return noteRefusal(needed, attempts, risk.refusal);
     const one = now.order;
@@ -246,6 +252,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       usedAt.delete(one.order.id);
       if (signed >= deps.maxSends) {
         const message = `${signed} transactions were sent, and none filled the order`;
+        if (isLimit)
+          return noteRefusal(one, attempts, { code: 'TOO_MANY_ATTEMPTS', message: `${message} within a day` });
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
       const trusted = await trustedOf(one, fillings, risk, head);
@@ -261,6 +269,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       wallet.underWay.push({ sellToken: one.quote.sellToken, ...sent });
       return send(one, progress, paid);
     }
+    if (isLimit) limits.rest(one.order.id);
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
     usedAt.delete(one.order.id);
     await noteRefusal(one, attempts, refusal);
@@ -274,13 +283,15 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     generation: GenerationRow,
     head: Head,
   ): Promise<boolean> {
+    if (limits.isResting(one.order.id)) return false;
     const unfunded = await limits.unfunded(one, attempts);
     if (unfunded !== null) {
       await noteRefusal(one, attempts, unfunded);
       if (unfunded.isOver) await end(one, generation, 'failed', unfunded);
       return false;
     }
-    const now = await limits.requoted(one, head);
+    // Without its approval, which may be needed no more; asked with it later.
+    const now = await limits.requoted({ ...one, permit: null }, head);
     if ('waits' in now) await noteRefusal(one, attempts, now.waits);
     return !('waits' in now);
   }
@@ -407,7 +418,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     { code, message }: { code: string; message: string },
   ): Promise<void> {
     const newest = attempts.at(-1);
-    if (newest?.result === 'refused' && newest.code === code) return;
+    const isSame = newest?.result === 'refused' && newest.code === code;
+    if (isSame && (!quote.isLimit || newest.message === message)) return;
     const refused = { orderId: order.id, timeMs: deps.nowMs(), result: 'refused' as const, code, message };
     if (quote.isLimit && newest?.result === 'refused') {
       const { attemptNo } = newest;
@@ -438,22 +450,9 @@ const TOKEN_QUARANTINED = {
   message: 'One of the tokens can not be trusted for now',
 };
 
-/** Orders by owner, with each owner's unmined transactions. */
-function walletsOf(
-  pending: readonly PendingOrder[],
-  undecided: readonly UndecidedSale[],
-  newcomers: Newcomers,
-): Wallet[] {
-  const wallets = new Map<Address, Wallet>();
-  for (const one of pending) {
-    const { owner } = one.order;
-    const wallet = wallets.get(owner) ?? { owner, orders: [], underWay: [], newcomers };
-    wallets.set(owner, wallet);
-    wallet.orders.push(one);
-  }
-  for (const { owner, sellToken, raw } of undecided) wallets.get(owner)?.underWay.push({ sellToken, ...sentOf(raw) });
-  return [...wallets.values()];
-}
+/** How many attempts sent something since then. */
+const sentSince = (attempts: readonly SwapAttempt[], sinceMs: number): number =>
+  attempts.filter(({ result, timeMs }) => result === 'sent' && timeMs >= sinceMs).length;
 
 const nextNo = (attempts: readonly SwapAttempt[]): number => (attempts.at(-1)?.attemptNo ?? 0) + 1;
 

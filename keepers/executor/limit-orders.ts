@@ -4,7 +4,7 @@
  */
 import { Interface, toQuantity } from 'ethers';
 import { feeUnits, gasOf, isNoRoute, withVolatility, type RoutePlan } from '../../core/swap/pricing.js';
-import { callsIn } from '../../core/swap/paths.js';
+import { callsIn, isOwnOnly } from '../../core/swap/paths.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { PendingOrder, SwapAttempt, SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { bytesOf, isFailedCall, onOne, type EthReader, type Head } from '../../liquidity/eth.js';
@@ -17,6 +17,13 @@ const SEND_SEC = 120;
 const FUNDS_INTERVAL_MS = 60_000;
 /** An order whose owner lacks the funds for so long ends, so that orders with funds get its turns. */
 const UNFUNDED_MS = 3_600_000;
+/** How long an order is left alone that the market reaches and the contracts refuse, as for a receiver whom the token pays nothing. */
+const REST_MS = 60_000;
+/**
+ * How much more than what was signed a route over pools has to bring, in 10,000ths: at the limit itself the smallest trade before it would make
+ * its transaction revert, which counts against the owner.
+ */
+const SPARE_BPS = 3n;
 /** Most gas of a call to a token. */
 const CALL_GAS = 300_000n;
 /** Of a thousand: routes that are worse than what was signed by no more than this are quoted by their venues, which count. */
@@ -53,6 +60,9 @@ interface LimitOrders {
    * endpoints say so, and it has been so for an hour.
    */
   unfunded(one: PendingOrder, attempts: readonly SwapAttempt[]): Promise<(Waits & { isOver: boolean }) | null>;
+  /** Leaves an order alone for a while. */
+  rest(orderId: string): void;
+  isResting(orderId: string): boolean;
   /** Last second at which a transaction may be mined. */
   untilSec(quote: SwapQuote): number;
   /** Forgets orders that are not among these. */
@@ -65,6 +75,7 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
   const nowSec = (): number => Math.floor(nowMs() / 1_000);
   /** When an order's funds were looked at, and what was seen. */
   const looked = new Map<string, { atMs: number; isFunded: boolean }>();
+  const restingUntilMs = new Map<string, number>();
 
   async function look(one: PendingOrder): Promise<boolean> {
     const known = looked.get(one.order.id);
@@ -105,8 +116,13 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
         isWorthAsking: (plan: RoutePlan) => reaches(plan, 1_000n, NEARLY),
         ...(mayTake === undefined ? {} : { mayTake }),
       };
-      const plan = await planRoute(marketData, question, head, atSec);
-      if (isNoRoute(plan) || !reaches(plan)) return { waits: NOT_REACHED };
+      const isEnough = (plan: RoutePlan): boolean =>
+        isOwnOnlyRoute(plan) ? reaches(plan) : reaches(plan, 10_000n + SPARE_BPS, 10_000n);
+      let plan = await planRoute(marketData, question, head, atSec);
+      // Our own route may be taken although a better one alone brings enough.
+      if (preference === 'preferService' && (isNoRoute(plan) || !isEnough(plan)))
+        plan = await planRoute(marketData, { ...question, preference: 'auto' }, head, atSec);
+      if (isNoRoute(plan) || !isEnough(plan)) return { waits: NOT_REACHED };
       const route = encodeRoute(plan.parts, { checkGas, permit: permit === null ? null : permitIn(quote.route) });
       const now = { feeUnits: plan.feeUnits, expectedSellUnits: plan.inUnits, buyUnits: plan.outUnits, route };
       return { order: { ...one, quote: { ...quote, ...now } } };
@@ -114,13 +130,17 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
     async unfunded(one, attempts) {
       if (await look(one)) return null;
       const newest = attempts.at(-1);
-      const sinceMs = newest?.result === 'refused' && newest.code === UNFUNDED.code ? newest.timeMs : nowMs();
+      // A transaction that fails for want of funds has the same code, and is another reason.
+      const isKnown = newest?.result === 'refused' && newest.message === UNFUNDED.message;
+      const sinceMs = isKnown ? newest.timeMs : nowMs();
       const isOver = nowMs() - sinceMs >= UNFUNDED_MS && (await isSurelyUnfunded(one));
       return { ...UNFUNDED, isOver };
     },
+    rest: (orderId) => void restingUntilMs.set(orderId, monotonicMs() + REST_MS),
+    isResting: (orderId) => monotonicMs() < (restingUntilMs.get(orderId) ?? Number.NEGATIVE_INFINITY),
     untilSec: ({ validToSec }) => Math.min(validToSec, nowSec() + SEND_SEC),
     keep(ids) {
-      for (const id of looked.keys()) if (!ids.has(id)) looked.delete(id);
+      for (const map of [looked, restingUntilMs]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
     },
   };
 }
@@ -142,3 +162,5 @@ async function hasFunds(eth: EthReader, { quote, permit }: PendingOrder): Promis
   const answers = await eth.batch(data.map((one) => ({ method: 'eth_call', params: [call(one), 'latest'] })));
   return answers.map((answer) => bytesOf(answer)).every((units) => units === '0x' || BigInt(units) >= sellUnits);
 }
+
+const isOwnOnlyRoute = ({ parts }: RoutePlan): boolean => parts.every(({ id }) => isOwnOnly(id));

@@ -14,7 +14,9 @@ interface Turns {
   /** Begins a round. */
   begin(): void;
   /** At most `most` of the orders: new ones, then those that were not looked at for the longest time; some of each owner. */
-  take(listed: readonly Listed[], most: number): string[];
+  select(listed: readonly Listed[], most: number): string[];
+  /** Notes that an order is looked at in this round. */
+  note(orderId: string): void;
   /** Forgets orders that are not among these. */
   keep(ids: ReadonlySet<string>): void;
 }
@@ -32,7 +34,7 @@ export function createTurns(): Turns {
     begin() {
       roundNo += 1;
     },
-    take(listed, most) {
+    select(listed, most) {
       const taken = new Map<Address, number>();
       const turn: string[] = [];
       for (const { orderId, owner } of [...listed].sort((a, b) => lastLook(a) - lastLook(b))) {
@@ -40,11 +42,11 @@ export function createTurns(): Turns {
         const count = taken.get(owner) ?? 0;
         if (count === ORDERS_PER_OWNER) continue;
         taken.set(owner, count + 1);
-        looked.set(orderId, roundNo);
         turn.push(orderId);
       }
       return turn;
     },
+    note: (orderId) => void looked.set(orderId, roundNo),
     keep(ids) {
       for (const id of looked.keys()) if (!ids.has(id)) looked.delete(id);
     },

@@ -2,7 +2,6 @@
 import type { Knex } from 'knex';
 import type { Hex } from '../../core/types.js';
 import { closeOrders, readAttempts } from './swap-log.js';
-import { wasSigned } from '../transactions/outbox.js';
 import type { Db, Queryable } from '../types.js';
 
 interface SwapCancellation {
@@ -27,19 +26,39 @@ export async function holdPending(tx: Knex.Transaction, orderId: string): Promis
 }
 
 /**
- * Cancels an order unless a transaction was ever signed for it. A signing locks the order, too, so the two can't both succeed. Durable once
- * it resolves.
+ * Cancels an order unless a transaction that was signed for it may still fill it. A signing locks the order, too, so the two can't both
+ * succeed. Durable once it resolves.
  */
 export async function cancelOrder(db: Db, cancellation: SwapCancellation): Promise<CancelResult> {
   const { orderId, signature, timeMs } = cancellation;
   return db.knex.transaction(async (tx) => {
     if (!(await holdPending(tx, orderId))) return (await isCancelled(tx, orderId)) ? 'cancelled' : 'ended';
     for (const attempt of await readAttempts(tx, orderId)) {
-      if (attempt.result === 'sent' && (await wasSigned(tx, attempt.txKey))) return 'sent';
+      if (attempt.result === 'sent' && (await mayFill(tx, attempt.txKey))) return 'sent';
     }
     await tx('swap_cancellations').insert({ order_id: orderId, signature, time_ms: timeMs });
     await closeOrders(tx, [orderId]);
     return 'cancelled';
+  });
+}
+
+/**
+ * Whether a transaction of this key may have filled its order, or may still do so: until the chain has used its nonce, and the stored cost of
+ * that nonce says that it reverted, or that another transaction took its place.
+ */
+async function mayFill(q: Queryable, txKey: string): Promise<boolean> {
+  const rows = await q('outbox as sent')
+    .leftJoin('order_costs as cost', { 'cost.signer': 'sent.signer', 'cost.nonce': 'sent.nonce' })
+    .where('sent.tx_key', txKey)
+    .select<{ finished: number; hash: Hex | null; tx_key: string | null; succeeded: number | null }[]>(
+      'sent.finished',
+      'cost.hash',
+      'cost.tx_key',
+      'cost.succeeded',
+    );
+  return rows.some(({ finished, hash, tx_key, succeeded }) => {
+    const isKnown = finished !== 0 && hash !== null && hash !== '0x';
+    return !isKnown || (tx_key === txKey && succeeded !== 0);
   });
 }
 

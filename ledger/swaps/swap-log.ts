@@ -218,13 +218,13 @@ export async function listPending(
   return rows.map(({ order_id, owner }) => ({ orderId: order_id, owner }));
 }
 
-/** Those of the given orders that are pending and without a fill in the ledger, oldest first. */
+/** Those of the given orders that are pending and without a fill in the ledger: limit orders last, else the oldest first. */
 export async function readPending(q: Queryable, orderIds: readonly string[]): Promise<PendingOrder[]> {
   const found = await unended(q)
     .whereNull('fill.generation')
     .whereIn('pending.order_id', [...orderIds])
     .leftJoin('swap_permits as brought', 'brought.order_id', 'pending.order_id')
-    .orderBy(['pending.created_ms', 'pending.order_id'])
+    .orderBy(['pending.is_limit', 'pending.created_ms', 'pending.order_id'])
     .select<PendingRow[]>('quote.*', {
       order_id: 'placed.id',
       signature: 'placed.signature',
@@ -239,23 +239,15 @@ export async function readPending(q: Queryable, orderIds: readonly string[]): Pr
   });
 }
 
-/** Pending orders without a fill in the ledger: how many, when the oldest that is no limit order was accepted, and how many limit orders. */
-export async function countPending(
-  q: Queryable,
-): Promise<{ count: number; oldestMs: number | null; limitCount: number }> {
-  const counted = (isLimit: number) =>
-    unended(q)
-      .whereNull('fill.generation')
-      .where('pending.is_limit', isLimit)
-      .count({ count: '*' })
-      .min({ oldest: 'pending.created_ms' })
-      .first();
-  const [others, limits] = [await counted(0), await counted(1)];
-  return {
-    count: numberIn(others, 'count') ?? 0,
-    oldestMs: numberIn(others, 'oldest'),
-    limitCount: numberIn(limits, 'count') ?? 0,
-  };
+/** Pending orders without a fill in the ledger, but for limit orders: how many, and when the oldest was accepted. */
+export async function countPending(q: Queryable): Promise<{ count: number; oldestMs: number | null }> {
+  const found = await unended(q)
+    .whereNull('fill.generation')
+    .where('pending.is_limit', 0)
+    .count({ count: '*' })
+    .min({ oldest: 'pending.created_ms' })
+    .first();
+  return { count: numberIn(found, 'count') ?? 0, oldestMs: numberIn(found, 'oldest') };
 }
 
 /** Pending orders that were filled at `lastBlock` or before and whose fees are stored, at most `limit` of them. */

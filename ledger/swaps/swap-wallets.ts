@@ -263,3 +263,23 @@ export async function readProven(q: Queryable, owners: readonly Address[]): Prom
   const swapped = await q('fills').whereIn('taker', owners).distinct<{ taker: Address }[]>('taker');
   return new Set([...filled.map(({ owner }) => owner), ...swapped.map(({ taker }) => taker)]);
 }
+
+/** Pending limit orders, and how many of them are of owners without a fill or a swap on the chain; of those, how many are `owner`'s. */
+export async function countLimits(
+  q: Queryable,
+  owner: Address,
+): Promise<{ all: number; unproven: number; isProven: boolean; own: number }> {
+  const rows = await q('swap_pending')
+    .where({ is_limit: 1 })
+    .groupBy('owner')
+    .select<{ owner: Address; limits: number | string }[]>('owner', q.raw('count(*) as limits'));
+  const counts = rows.map((row) => ({ owner: row.owner, limits: toSafeInt(BigInt(row.limits)) }));
+  const proven = await readProven(q, [owner, ...counts.map((one) => one.owner)]);
+  const sum = (some: typeof counts): number => some.reduce((total, { limits }) => total + limits, 0);
+  return {
+    all: sum(counts),
+    unproven: sum(counts.filter((one) => !proven.has(one.owner))),
+    isProven: proven.has(owner),
+    own: counts.find((one) => one.owner === owner)?.limits ?? 0,
+  };
+}

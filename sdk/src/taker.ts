@@ -248,6 +248,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     }
     const { said, contracts, sellToken, buyToken, units, wantedUnits } = await terms(swap);
     const { orderSettler, permit2 } = contracts;
+    if (wantedUnits <= 0n) throw new CurvebookError('BAD_ARGUMENT', 'minBuy is above zero');
     if (orderSettler === undefined || permit2 === undefined) {
       throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
     }

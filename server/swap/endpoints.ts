@@ -317,7 +317,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     group: 'Gasless swaps',
     summary: 'Takes an order back',
     description:
-      "By the owner's EIP-712 signature over `OrderCancellation(string orderId)`, for nothing, unless a transaction was sent for the order.",
+      "By the owner's EIP-712 signature over `OrderCancellation(string orderId)`, for nothing, unless a transaction that was sent for the order may still fill it.",
     params: { orderId: { schema: z.string().min(1).max(64), description: 'from POST /api/v1/orders' } },
     body: cancellationSchema,
     answer: submissionAnswerSchema,

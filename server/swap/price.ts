@@ -2,6 +2,7 @@ import type { RouterMiddleware } from '@koa/router';
 import { toSafeInt } from '../../core/amounts.js';
 import { maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
 import type { Head } from '../../liquidity/eth.js';
+import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
 import { checkTokens, parseRequest, planRequest, refuseWhileUnable, type QuoteRequest } from './quote.js';
@@ -27,6 +28,7 @@ export function priceHandler(deps: SwapDeps): RouterMiddleware {
       ...(slippageBps === undefined ? {} : { slippageBps: wholeNumber(slippageBps) }),
       signingScheme: 'eip712',
     });
+    if (request.orderClass === 'limit') throw badRequest('orderClass: a price is that of now, for market orders');
     checkTokens(deps, request);
     await refuseWhileUnable(deps, request);
     const { plan, head, atSec } = await planRequest(

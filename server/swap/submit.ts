@@ -1,16 +1,15 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import type { Hex } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
 import {
   acceptOrder,
-  countPending,
   readClientOrder,
   readOrderOfQuote,
   readQuote,
   type SwapOrder,
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
-import { readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
+import { countLimits, readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import { codeAt } from '../../liquidity/eth.js';
 import type { Permits } from '../../liquidity/permits.js';
 import { ApiError, badRequest } from '../errors.js';
@@ -22,8 +21,11 @@ import { orderStatus } from './order.js';
 import { typedDataOf } from './quote-store.js';
 import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
 
-/** Pending limit orders of everybody: each is looked at in turns, 32 of them in a block, so that none waits for its turn for long. */
-const MAX_LIMITS = 2_000;
+/**
+ * Pending limit orders, which are looked at in turns, so that none waits for its turn for long: of everybody; of all owners without a fill
+ * or a swap on the chain together, since new keys are free; and of one such owner.
+ */
+const MAX_LIMITS = { all: 2_000, unproven: 500, ofUnproven: 2 } as const;
 
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
 const MAX_SIGNATURE_DIGITS = 16_384;
@@ -100,9 +102,7 @@ async function accept(
     return { order: usedQuote(used, clientOrderId), isNew: false };
   }
   checkFresh(deps, quote);
-  if (quote.isLimit && (await countPending(deps.db.knex)).limitCount >= MAX_LIMITS) {
-    throw new ApiError(503, 'TOO_MANY_LIMIT_ORDERS', `There are ${MAX_LIMITS} limit orders, the most; try again later`);
-  }
+  if (quote.isLimit) await refuseBeyondLimits(deps, quote.owner);
   const permit = approvalSignature === undefined ? null : broughtPermit(deps, quote, approvalSignature);
   const nowSec = Math.floor(deps.nowMs() / 1_000);
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
@@ -129,6 +129,23 @@ async function accept(
   const isNew = acceptance.result === 'accepted';
   if (isNew) deps.onOrder(acceptance.order);
   return { order: acceptance.order, isNew };
+}
+
+/** Throws 503 while there are as many limit orders as there may be, and 400 for an unproven owner that has its share. */
+async function refuseBeyondLimits({ db }: SwapDeps, owner: Address): Promise<void> {
+  const { all, unproven, isProven, own } = await countLimits(db.knex, owner);
+  if (!isProven && own >= MAX_LIMITS.ofUnproven) {
+    const message = `Too many limit orders: ${owner} has not traded here, and may have ${MAX_LIMITS.ofUnproven} at a time`;
+    throw badRequest(message);
+  }
+  const isFull = all >= MAX_LIMITS.all || (!isProven && unproven >= MAX_LIMITS.unproven);
+  if (!isFull) return;
+  const whose = all >= MAX_LIMITS.all ? '' : ' of accounts that have not traded here';
+  throw new ApiError(
+    503,
+    'TOO_MANY_LIMIT_ORDERS',
+    `There are as many limit orders${whose} as there may be; try again later`,
+  );
 }
 
 /**

@@ -538,7 +538,7 @@ export interface paths {
         post?: never;
         /**
          * Takes an order back
-         * @description By the owner's EIP-712 signature over `OrderCancellation(string orderId)`, for nothing, unless a transaction was sent for the order.
+         * @description By the owner's EIP-712 signature over `OrderCancellation(string orderId)`, for nothing, unless a transaction that was sent for the order may still fill it.
          */
         delete: operations["deleteApiV1OrdersOrderId"];
         options?: never;

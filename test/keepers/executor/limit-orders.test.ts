@@ -1,14 +1,15 @@
 /** Orders that wait for their price. */
 import { expect } from 'chai';
-import { parseEther, parseUnits, toBeHex, type Contract, type Wallet } from 'ethers';
+import { parseEther, parseUnits, toBeHex, Wallet, type Contract } from 'ethers';
 import { randomUUID } from 'node:crypto';
+import { cancellationTypedData } from '../../../core/swap/typed-data.js';
 import type { Address } from '../../../core/types.js';
 import { createTurns } from '../../../keepers/executor/turns.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
 import { forEachDatabase } from '../../support/db.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';
-import { createOwners, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
+import { createOwners, type ErrorAnswer, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
 
 const ONE = parseEther('1');
 /** Above the best bid of 2,499.90. */
@@ -203,39 +204,100 @@ describe('limit orders', () => {
       expect((await sale({ validTo: nowSec() + 30 * DAY_SEC - 5 })).quote.validTo).to.be.greaterThan(nowSec());
     });
 
-    it('are ten of an owner and token, and two thousand of all', async () => {
+    it('are two of an owner that has not traded, ten of others, and 500 and 2,000 in all', async () => {
       const small = { sellAmountBeforeFee: `${ONE / 100n}`, minBuyAmount: `${LIMIT / 100n}` };
-      for (let i = 0; i < 10; i++) await submitted(await sale(small));
-      const eleventh = await stack.submit(await sale(small), taker);
-      expect(eleventh.status).to.equal(400);
-      expect(JSON.stringify(eleventh.body)).to.contain('Too many limit orders');
+      const refused = async (owner: Wallet): Promise<[number, string]> => {
+        const { status, body } = await stack.submit(await sale(small, owner.address), owner);
+        return [status, JSON.stringify(body)];
+      };
+      for (let i = 0; i < 2; i++) await submitted(await sale(small));
+      expect(await refused(taker)).to.satisfy(
+        ([status, text]: [number, string]) => status === 400 && text.includes('may have 2 at a time'),
+      );
+      await submitted(await stack.quote(taker.address, { sellAmountBeforeFee: ONE.toString() }));
+      await stack.land();
+      for (let i = 2; i < 9; i++) await submitted(await sale(small));
 
       const { knex } = stack.db;
       const [quote] = await knex('swap_quotes').limit(1);
       const [order] = await knex('swap_orders').limit(1);
-      const [pending] = await knex('swap_pending').limit(1);
-      const ids = Array.from({ length: 1_990 }, () => randomUUID());
-      const owner = `0x${'ab'.repeat(20)}`;
-      await knex.batchInsert(
-        'swap_quotes',
-        ids.map((id, i) => ({ ...quote!, id, owner, nonce: String(i) })),
-        50,
-      );
-      await knex.batchInsert(
-        'swap_orders',
-        ids.map((id) => ({ ...order!, id, owner, quote_id: id, client_order_id: null })),
-        50,
-      );
-      await knex.batchInsert(
-        'swap_pending',
-        ids.map((order_id) => ({ ...pending!, order_id, owner })),
-        50,
-      );
+      const [pending] = await knex('swap_pending').where({ is_limit: 1 }).limit(1);
+      const add = async (count: number): Promise<void> => {
+        const rows = Array.from({ length: count }, () => ({
+          id: randomUUID(),
+          owner: `0x${randomUUID().replaceAll('-', '').padEnd(40, '0')}`,
+        }));
+        const of = (make: (row: (typeof rows)[number]) => object): object[] => rows.map(make);
+        await knex.batchInsert(
+          'swap_quotes',
+          of(({ id, owner }) => ({ ...quote!, id, owner })),
+          50,
+        );
+        await knex.batchInsert(
+          'swap_orders',
+          of(({ id, owner }) => ({ ...order!, id, owner, quote_id: id, client_order_id: null })),
+          50,
+        );
+        await knex.batchInsert(
+          'swap_pending',
+          of(({ id, owner }) => ({ ...pending!, order_id: id, owner })),
+          50,
+        );
+      };
+      await add(500);
       const [other] = (await createOwners(chain, 'WETH', 1, ONE)) as [Wallet];
-      const refused = await stack.submit(await sale({}, other.address), other);
-      expect([refused.status, JSON.stringify(refused.body)]).to.satisfy(
+      expect(await refused(other)).to.satisfy(
+        ([status, text]: [number, string]) => status === 503 && text.includes('have not traded here'),
+      );
+      await submitted(await sale(small));
+      expect(await refused(taker)).to.satisfy(
+        ([status, text]: [number, string]) => status === 400 && text.includes('has 10 pending ones'),
+      );
+      await add(1_490);
+      expect(await refused(taker)).to.satisfy(
         ([status, text]: [number, string]) => status === 503 && text.includes('TOO_MANY_LIMIT_ORDERS'),
       );
+    }).timeout(120_000);
+
+    it('go after orders for now, however long they have waited', async () => {
+      const [other] = (await createOwners(chain, 'WETH', 1, ONE)) as [Wallet];
+      const waiting = await submitted(await sale());
+      await improve('bid', 250_005n);
+      const quoted = await submitted(await stack.quote(other.address, { sellAmountBeforeFee: `${ONE}` }), other);
+      await stack.executor.round();
+      const rows = await listOutbox(stack.db.knex, { signer: stack.outbox.signer, limit: 10 });
+      const keys = [...rows].sort((a, b) => a.nonce - b.nonce).map(({ txKey }) => txKey);
+      expect(keys).to.deep.equal([`order:${quoted}:1`, `order:${waiting}:1`]);
+    });
+
+    it('are cancelled while nothing of them can fill, after a transaction that reverted too', async () => {
+      const [owner] = (await createOwners(chain, 'WETH', 1, ONE)) as [Wallet];
+      const orderId = await submitted(await sale({}, owner.address), owner);
+      const settler = chain.manifest.contracts['orderSettler']!.toLowerCase() as Address;
+      const { domain, types, message } = cancellationTypedData(orderId, { chainId: chain.manifest.chainId, settler });
+      const { EIP712Domain: _, ...rest } = types;
+      const signature = await owner.signTypedData(domain, rest, message);
+      const cancel = async (): Promise<[number, string]> => {
+        const { status, body } = await stack.request<{ status: string } & ErrorAnswer>('DELETE', `/orders/${orderId}`, {
+          signature,
+        });
+        return [status, body.status ?? body.error.code];
+      };
+      await improve('bid', 250_005n);
+      await stack.executor.round();
+      expect(await cancel()).to.deep.equal([409, 'ORDER_SENT']);
+      // In the same block, ahead of what was sent.
+      const token = chain.tokenAs('WETH', 'taker1').connect(owner) as Contract;
+      const first = { gasLimit: 100_000n, gasPrice: parseUnits('40', 'gwei') };
+      await token.getFunction('transfer').send(chain.address('taker1'), ONE, first);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      expect(await cancel(), 'how it ended is not known yet').to.deep.equal([409, 'ORDER_SENT']);
+      await stack.land();
+      await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('pending');
+      expect(await cancel()).to.deep.equal([200, 'failed']);
+      expect((await stack.order(orderId)).reason?.code).to.equal('CANCELLED');
     });
   }, forEachDatabase);
 
@@ -245,12 +307,16 @@ describe('limit orders', () => {
       orderId: String(i),
       owner: `0x${(i < 10 ? '1' : '2').repeat(40)}`,
     }));
-    turns.begin();
-    expect(turns.take(listed, 9)).to.deep.equal(['0', '1', '2', '3', '4', '5', '6', '7', '10']);
-    turns.begin();
-    expect(turns.take(listed, 9)).to.deep.equal(['8', '9', '11', '0', '1', '2', '3', '4', '5']);
+    const round = (most: number): string[] => {
+      turns.begin();
+      return turns.select(listed, most);
+    };
+    const first = round(9);
+    expect(first).to.deep.equal(['0', '1', '2', '3', '4', '5', '6', '7', '10']);
+    expect(round(9), 'none of them was looked at').to.deep.equal(first);
+    first.forEach((id) => turns.note(id));
+    expect(round(9)).to.deep.equal(['8', '9', '11', '0', '1', '2', '3', '4', '5']);
     turns.keep(new Set(['11']));
-    turns.begin();
-    expect(turns.take(listed, 2)).to.deep.equal(['0', '1']);
+    expect(round(2)).to.deep.equal(['0', '1']);
   });
 });
