@@ -1,6 +1,6 @@
 /** How soon standbys have each role of a process that is frozen, over several rounds: `npm run bench:failover -- --freezes 5`. */
 import { ROLE_NAMES as ROLES, type Role } from '../../ledger/roles.js';
-import { startFreezing } from '../../test/support/freezing.js';
+import { startFreezing } from '../../test/support/children/freezing.js';
 import type { Row } from '../gateway/measure.js';
 
 /** What operators are promised, on a machine with time for it. */

@@ -4,7 +4,7 @@ import { ROLE_NAMES as ROLES } from '../../ledger/roles.js';
 import { KEEPALIVE_MS, LOOK_MS, SILENT_MS } from '../../ledger/db/pg-lock.js';
 import { POLL_MS } from '../../ledger/db/writers.js';
 import { GRACE_MS, POLITE_MS } from '../../cli/roles/logs.js';
-import { startFreezing, type Freezing } from '../support/freezing.js';
+import { startFreezing, type Freezing } from '../support/children/freezing.js';
 import { forPostgresUrl, type TestDatabase } from '../support/stack.js';
 
 /** What operators are promised. */

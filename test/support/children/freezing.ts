@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { openDb } from '../../ledger/db/db.js';
-import { writeManifest } from '../../deploy/manifest.js';
-import type { Role } from '../../ledger/roles.js';
-import { startChild, type Child } from './child.js';
-import { startManualChain } from './keeper-stack.js';
-import { until } from './stack.js';
+import { openDb } from '../../../ledger/db/db.js';
+import { writeManifest } from '../../../deploy/manifest.js';
+import type { Role } from '../../../ledger/roles.js';
+import { startChild, type Child } from '../child.js';
+import { startManualChain } from '../keeper-stack.js';
+import { until } from '../stack.js';
 
 const LIMIT_MS = 90_000;
 const LOOK_MS = 20;
