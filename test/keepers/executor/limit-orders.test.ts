@@ -1,6 +1,7 @@
 /** Orders that wait for their price. */
 import { expect } from 'chai';
-import { parseEther, parseUnits, toBeHex, Wallet, type Contract } from 'ethers';
+import type { Wallet} from 'ethers';
+import { parseEther, parseUnits, toBeHex, type Contract } from 'ethers';
 import { randomUUID } from 'node:crypto';
 import { cancellationTypedData } from '../../../core/swap/typed-data.js';
 import type { Address } from '../../../core/types.js';
