@@ -1,6 +1,6 @@
 /** Orders that wait for their price. */
 import { expect } from 'chai';
-import type { Wallet} from 'ethers';
+import type { Wallet } from 'ethers';
 import { parseEther, parseUnits, toBeHex, type Contract } from 'ethers';
 import { randomUUID } from 'node:crypto';
 import { cancellationTypedData } from '../../../core/swap/typed-data.js';
