@@ -8,7 +8,7 @@ import type { Queryable } from '../../ledger/types.js';
 const NAMED = 10;
 
 /** One of them: what its maker has paid towards its settlement, in gas, and how many more requests would have it settled by itself. */
-export interface WaitingWithdrawal {
+interface WaitingWithdrawal {
   maker: Address;
   token: Address;
   paidGas: bigint;

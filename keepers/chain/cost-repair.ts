@@ -18,7 +18,7 @@ const PAGE = 50;
 /** Newest nonces of each key that are checked again after a start. */
 const AGAIN_AFTER_START = 64;
 
-export interface CostRepair {
+interface CostRepair {
   /**
    * Deletes stored costs of transactions that the chain has dropped: at once where their keeper has seen it; for all others their receipts
    * are read again once they are at `finalBlock` or before, a page at a time. A cost stays while no endpoint has another receipt. Returns

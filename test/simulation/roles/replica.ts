@@ -14,7 +14,7 @@ import type { Operator } from '../operator.js';
 import type { Backend } from '../processes.js';
 import type { Simulation } from '../world.js';
 
-export interface Replica {
+interface Replica {
   /** Has it lag and be promoted at some moment of the blocks with faults. */
   start(blocks: number): void;
   /** Whether everybody stands still while the operator works. */

@@ -24,7 +24,7 @@ interface Line {
 }
 
 /** A process of some roles. */
-export interface Served {
+interface Served {
   readonly child: Child;
   said(msg: string): Line[];
   says(msg: string): Promise<void>;
@@ -33,7 +33,7 @@ export interface Served {
 }
 
 /** How a take-over went, by the logs of those that took over. */
-export interface TakeOver {
+interface TakeOver {
   /** From the freeze, or from the last query before it, which is earlier, until the role had started elsewhere. */
   takenMs: ReadonlyMap<Role, number>;
   /** How long the frozen process had been silent, by the database's clock, when its session was ended; none when it ended with another one. */

@@ -41,7 +41,7 @@ function push(value: bigint): string {
 }
 
 /** An account's code, and in words what it does. */
-export interface EvasiveCode {
+interface EvasiveCode {
   code: string;
   does: string;
 }
