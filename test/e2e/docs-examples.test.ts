@@ -32,6 +32,7 @@ const REASONS = [
   'test/chain/upgrade.test.ts runs its steps',
   'test/e2e/backup.test.ts runs both',
   'test/ledger/db/replication.test.ts runs its settings',
+  'test/sdk/trust.test.ts and test/keepers/executor/limit-orders.test.ts do the same',
   'test/server/swap/swap-cancel.test.ts signs what it describes',
 ];
 const SERVE = 'node scripts/curvebook.mjs serve ';
