@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
-import { rememberAlerts, tamper } from '../../support/console/person.js';
+import { pressUntilDone, rememberAlerts, tamper } from '../../support/console/person.js';
 import { until } from '../../support/stack.js';
 import { hasBrowser, inAllLooks, withConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
 
@@ -126,6 +126,20 @@ if (hasBrowser()) {
       await done.filter({ hasText: 'custodian.deposit' }).waitFor({ state: 'detached' });
       await done.filter({ hasText: /order \d+ rests/ }).waitFor();
       expect(await done.filter({ hasText: 'custodian.deposit' }).count()).to.equal(0);
+    });
+
+    it('swaps at one click, says by which call, and leads to the legs of the fill', async () => {
+      await page.goto(url);
+      const tries = page.getByRole('region', { name: 'Try it' });
+      const done = tries.getByRole('listitem').filter({ hasText: 'entrypoint.swap(WETH, USDC, 1, …), sent by taker2' });
+      await pressUntilDone(page.getByRole('button', { name: 'Swap 1 WETH as taker2' }), {
+        taken: tries.getByText('Swap 1 WETH as taker2 …').or(done),
+        done,
+        failed: tries.getByRole('alert'),
+      });
+      await done.getByRole('link', { name: /^taker2 got [\d,.]+ USDC, in fill \d+$/ }).click();
+      await page.getByText('The taker sold 1 WETH').waitFor();
+      await page.getByText('✓ computed in this browser').waitFor();
     });
 
     it('shows a halt with its reason, and its end', async () => {
