@@ -7,6 +7,7 @@ import { cancellationTypedData } from '../../../core/swap/typed-data.js';
 import type { Address } from '../../../core/types.js';
 import { createTurns } from '../../../keepers/executor/turns.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
+import { OrderSettler__factory } from '../../../typechain-types/factories/OrderSettler__factory.js';
 import { forEachDatabase } from '../../support/db.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';
@@ -22,14 +23,22 @@ describe('limit orders', () => {
     let chain: ManualChain;
     let stack: SwapStack;
     let taker: Wallet;
+    /** How far the executor's clock for intervals is ahead. */
+    let monotonicAheadMs = 0;
 
     beforeEach(async function () {
       this.timeout(60_000);
-      ({ chain, stack, taker } = await begin());
+      monotonicAheadMs = 0;
+      ({ chain, stack, taker } = await begin({}, { monotonicMs: () => Date.now() + monotonicAheadMs }));
       await stack.makeMarket();
     });
 
     afterEach(() => stack.stop());
+
+    function advance(ms: number): void {
+      stack.advance(ms);
+      monotonicAheadMs += ms;
+    }
 
     const nowSec = (): number => Math.floor(Date.now() / 1_000);
 
@@ -135,7 +144,7 @@ describe('limit orders', () => {
       await stack.land();
       expect(await told(orderId)).to.deep.equal(['pending', 'INSUFFICIENT_FUNDS', 1]);
       await transfer(friend, owner.address, ONE);
-      stack.advance(61_000);
+      advance(61_000);
       await stack.land();
       expect(await told(orderId), 'one row, however often it changes').to.deep.equal([
         'pending',
@@ -143,12 +152,12 @@ describe('limit orders', () => {
         1,
       ]);
       await transfer(owner, friend.address, ONE);
-      stack.advance(61_000);
+      advance(61_000);
       await stack.land();
-      stack.advance(3_540_000);
+      advance(3_540_000);
       await stack.land();
       expect(await told(orderId)).to.deep.equal(['pending', 'INSUFFICIENT_FUNDS', 1]);
-      stack.advance(61_000);
+      advance(61_000);
       await stack.land();
       expect(await told(orderId)).to.deep.equal(['failed', 'INSUFFICIENT_FUNDS', 1]);
     });
@@ -269,6 +278,44 @@ describe('limit orders', () => {
       const rows = await listOutbox(stack.db.knex, { signer: stack.outbox.signer, limit: 10 });
       const keys = [...rows].sort((a, b) => a.nonce - b.nonce).map(({ txKey }) => txKey);
       expect(keys).to.deep.equal([`order:${quoted}:1`, `order:${waiting}:1`]);
+    });
+
+    it('rest for a minute when the contracts refuse what the market reaches', async () => {
+      const settler = OrderSettler__factory.connect(chain.manifest.contracts['orderSettler']!, chain.wallet('owner'));
+      const allow = async (isAllowed: boolean): Promise<void> => {
+        await settler.setExecutor(chain.address('executor'), isAllowed, { gasLimit: 100_000n });
+        await chain.mine();
+        await stack.keepers.watcher.scan();
+      };
+      const orderId = await submitted(await sale());
+      await improve('bid', 250_005n);
+      await allow(false);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'NOT_EXECUTOR', 1]);
+      await allow(true);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'NOT_EXECUTOR', 1]);
+      monotonicAheadMs = 61_000;
+      await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('filled');
+    });
+
+    it('are sent so often in a day, and again a day later', async () => {
+      const orderId = await submitted(await sale());
+      await improve('bid', 250_005n);
+      const rows = Array.from({ length: 5 }, (_, i) => ({
+        ...{ order_id: orderId, attempt_no: i + 1, time_ms: Date.now(), result: 'sent' as const },
+        ...{ tx_key: `order:${orderId}:${i + 1}`, code: null, message: null, on_curve: 1 },
+      }));
+      await stack.db.knex('swap_attempts').insert(rows);
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'TOO_MANY_ATTEMPTS', 6]);
+      await stack.db
+        .knex('swap_attempts')
+        .where({ order_id: orderId })
+        .update({ time_ms: Date.now() - 86_400_001 });
+      await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('filled');
     });
 
     it('are cancelled while nothing of them can fill, after a transaction that reverted too', async () => {
