@@ -79,7 +79,7 @@ export function OverviewPage() {
           name="Legs"
           what={
             legs.data &&
-            `${legs.data.legs.length} legs of ${new Set(legs.data.legs.map(({ maker }) => maker)).size} makers`
+            `${many(legs.data.legs.length, 'leg')} of ${many(new Set(legs.data.legs.map(({ maker }) => maker)).size, 'maker')}`
           }
         >
           Each maker is paid the price that it quoted.
@@ -171,3 +171,5 @@ export function FillTable({ fills }: { fills: readonly Fill[] | null }) {
     </div>
   );
 }
+
+const many = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
