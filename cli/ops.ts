@@ -177,8 +177,8 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
       );
       return {
         markets: facts.markets.map((one) => {
-          const { pair, quote } = markets[one.market]!;
-          return { ...one, pair, quoteDecimals: quote.decimals };
+          const { pair, base, quote } = markets[one.market]!;
+          return { ...one, pair, baseDecimals: base.decimals, quoteDecimals: quote.decimals };
         }),
         gasWei: facts.gasWei,
       };

@@ -45,13 +45,22 @@ const OPTIONS = {
   propose: { type: 'string', value: 'FILE', does: "write the owner's calls as a Safe transaction-builder file" },
   explorer: { type: 'string', value: 'NAME', does: 'submit to etherscan, blockscout or sourcify, too' },
   'api-url': { type: 'string', value: 'URL', does: 'API of an explorer of your own' },
+  env: {
+    type: 'string',
+    value: 'FILE',
+    does: 'settings of `curvebook init`, for the next two; no key is read from it',
+  },
   rpc: { type: 'string', value: 'URL', does: 'JSON-RPC endpoint; default DEPLOY_RPC_URL' },
-  deployments: { type: 'string', value: 'FOLDER', does: 'where the files of deployments are; default deployments' },
+  deployments: {
+    type: 'string',
+    value: 'FOLDER',
+    does: "where deployments' files are; default MANIFEST's, or deployments",
+  },
   from: { type: 'string', value: 'ADDRESS', does: 'whose view to take where no key is needed' },
 } as const;
 
 type Option = keyof typeof OPTIONS;
-const COMMON: readonly Option[] = ['rpc', 'deployments', 'from'];
+const COMMON: readonly Option[] = ['env', 'rpc', 'deployments', 'from'];
 
 export interface DeployLine {
   command: Command;

@@ -1,6 +1,6 @@
 /** Runs the deployment commands. This module is loaded after the command line was read, since help does not need it. */
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ZeroAddress, getAddress, isAddress, type Signer } from 'ethers';
 import { proposalOf, type Action } from './actions.js';
@@ -25,9 +25,9 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** Runs one command. Throws DeployError. */
 export async function runCommand(line: DeployLine): Promise<void> {
-  const environment = readEnvironment();
+  const environment = readEnvironment(line.options.env);
   const rpcUrl = line.options.rpc ?? environment.rpcUrl;
-  if (rpcUrl === null) throw new DeployError('BAD_ARGUMENT', `name the chain with --rpc or ${RPC_VARIABLE}`);
+  if (rpcUrl === null) throw new DeployError('BAD_ARGUMENT', `name the chain with --rpc, ${RPC_VARIABLE} or --env`);
   const provider = connect(rpcUrl);
   try {
     const chainId = await provider.getNetwork().then(
@@ -36,7 +36,7 @@ export async function runCommand(line: DeployLine): Promise<void> {
         throw new DeployError('BAD_ARGUMENT', `no chain answers at the endpoint: ${reasonOf(error)}`);
       },
     );
-    const folder = line.options.deployments ?? 'deployments';
+    const folder = line.options.deployments ?? environment.deployments ?? 'deployments';
     const recorded = deploymentFiles(folder, Number(chainId)).read();
     const signer = needsKey(line)
       ? await keySigner(provider, environment.privateKey)
@@ -161,8 +161,8 @@ async function acceptingAccount(context: Context, { mode, options }: DeployLine)
   return pendingOwner;
 }
 
-function configOf({ chainId }: Context, { options }: DeployLine): DeployConfig {
-  return readConfig(options.config ?? join(options.deployments ?? 'deployments', `${chainId}.config.json`));
+function configOf({ chainId, files }: Context, { options }: DeployLine): DeployConfig {
+  return readConfig(options.config ?? join(dirname(files.path), `${chainId}.config.json`));
 }
 
 function proxiesOf({ options }: DeployLine): ProxyName[] {

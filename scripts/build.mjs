@@ -42,6 +42,8 @@ const KEEP_CHUNKS_MS = 24 * 3_600_000;
  * @returns {Promise<void>}
  */
 export async function ensureBuilt({ force = false } = {}) {
+  // An image has the bundle and no sources.
+  if (!existsSync(join(projectRoot, PROGRAMS['cli/main']))) return;
   if (!force && isCurrent()) return;
   const startedMs = Date.now();
   const { files, inputs } = await bundleAll();

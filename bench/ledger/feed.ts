@@ -17,6 +17,12 @@ const PRICE_TICKS = 250_000n;
 const FUNDS_UNITS = 10n ** 30n;
 /** After so many generations the makers change their orders, and the next fill is on another curve. */
 const GENERATIONS_PER_CURVE = 25;
+
+/** How many orders a curve's book has, beside those that fills hit, and how many generations it lives. */
+interface FeedBooks {
+  others: number;
+  generationsPerCurve: number;
+}
 /** Base units of every fill: such that no maker's share is a whole number, so that remainders must be distributed. */
 const FILL_UNITS = 10n ** 18n + 12_345n;
 const RESIDUAL_UNITS = 1_234n;
@@ -52,8 +58,21 @@ export function snapshotOf(legs: number, seq: number, takenUnits: bigint, fillSe
   return { market: market.index, fillSeq, askVolumeUnits: 0n, bidVolumeUnits: takenUnits, asks: [], bids };
 }
 
+/** Orders on the other side, which no fill hits. */
+const othersOf = (legs: number, seq: number, count: number): MarketSnapshot['asks'] =>
+  Array.from({ length: count }, (_, index) => ({
+    oid: 1_000_000_000 + seq * count + index,
+    maker: makerOf(index % legs),
+    priceTicks: PRICE_TICKS + BigInt(25 * (index + 1)),
+    sizeLots: 4_000n + BigInt(1_997 * index),
+  }));
+
 /** Starts on an empty, migrated database: market listed, makers funded. */
-export async function createFeed(db: Db, legs: number): Promise<Feed> {
+export async function createFeed(
+  db: Db,
+  legs: number,
+  { others, generationsPerCurve }: FeedBooks = { others: 0, generationsPerCurve: GENERATIONS_PER_CURVE },
+): Promise<Feed> {
   const [ledger, publication] = [await acquireWriter(db, 'ledger'), await acquireWriter(db, 'publication')];
   const markets = [market];
   const snapshots = createSnapshotStore(markets);
@@ -113,7 +132,8 @@ export async function createFeed(db: Db, legs: number): Promise<Feed> {
 
   async function nextCurve(): Promise<void> {
     curve = { seq: curve.seq + 1, takenUnits: curve.takenUnits + curve.consumedUnits, consumedUnits: 0n };
-    const snapshot = snapshotOf(legs, curve.seq, curve.takenUnits, fillSeq);
+    const book = snapshotOf(legs, curve.seq, curve.takenUnits, fillSeq);
+    const snapshot = { ...book, asks: othersOf(legs, curve.seq, others) };
     await prepare(snapshots, publication, snapshot, curve.seq, generation);
     snapshots.forget(market.index, curve.seq);
   }
@@ -148,7 +168,7 @@ export async function createFeed(db: Db, legs: number): Promise<Feed> {
   return {
     async run(generations, fills) {
       for (let count = 0; count < generations; count += 1) {
-        if ((generation - 1) % GENERATIONS_PER_CURVE === 0) await nextCurve();
+        if ((generation - 1) % generationsPerCurve === 0) await nextCurve();
         generation += 1;
         await commit(await attributed(db, attributor, fillsOf(fills), writeOf));
       }

@@ -85,6 +85,7 @@ const CASES: Case[] = [
   { name: 'performance', path: `/v0/makers/${maker}/performance?${HOUR}` },
   { name: 'taker summary', path: `/v0/takers/${taker}/summary?${DAY}` },
   { name: 'operator summary', path: `/v0/operator/summary?${DAY}` },
+  { name: 'operator halts', path: '/v0/operator/halts' },
   { name: 'decomposition', path: `/v0/fills/90/decomposition?pair=${pair}` },
   { name: 'limits', path: `/v0/makers/${maker}/limits` },
   { name: 'withdrawals', path: `/v0/makers/${maker}/withdrawals` },

@@ -6,6 +6,7 @@ import { ceilDiv, floorDiv } from '../amounts.js';
 import { decodeSide } from '../curve/words.js';
 import { SUBTICKS_PER_TICK } from '../market.js';
 import type { Market, Side } from '../types.js';
+import { costUnits, openUnits, type Position } from './positions.js';
 
 /** How long after a fill its middle is looked up, in seconds. */
 export const HORIZONS_SEC = [1, 10, 60] as const;
@@ -44,4 +45,14 @@ export function markoutUnits(market: Grid, part: TradedPart, middleHalfSubticks:
 /** What a taker's fill cost beyond the middle, less than zero for a better price, rounded up. `side` is the one that the fill consumed. */
 export function slippageUnits(market: Grid, fill: TradedPart, middleHalfSubticks: bigint): bigint {
   return -markoutUnits(market, { ...fill, side: fill.side === 'ask' ? 'bid' : 'ask' }, middleHalfSubticks);
+}
+
+/** Profit of closing the open position at the middle, in quote units, rounded down. */
+export function unrealisedUnits(market: Grid, position: Position, middleHalfSubticks: bigint): bigint {
+  const open = openUnits(position);
+  const side = open < 0n ? ('ask' as const) : ('bid' as const);
+  const baseUnits = open < 0n ? -open : open;
+  // The cost of a short position is negative: what it was sold for.
+  const quoteUnits = side === 'bid' ? costUnits(position) : -costUnits(position);
+  return markoutUnits(market, { side, baseUnits, quoteUnits }, middleHalfSubticks);
 }

@@ -13,7 +13,8 @@ const EARNED_GAS = { fill: 160_000n, swap: 96_000n } as const;
 const MOST_CREDIT_GAS = 700_000n;
 /**
  * Most gas that a reverting transaction on our curve alone burns, for an owner without code: Permit2 or our curve refuses it before any
- * token is moved.
+ * token is moved. Where the owner's funds or approval are gone, the token refuses it later, and it burns up to 35,000 more. That takes a
+ * transaction of the owner's own, which costs the owner more than what is burnt beyond.
  */
 const OWN_GAS = 80_000n;
 

@@ -16,6 +16,7 @@ import type { Db, Transaction, Writer } from '../../ledger/types.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { createCostRepair } from './cost-repair.js';
 import { readReceipts, saidBy, type TxReceipt } from './receipts.js';
+import { revertReason } from './reverts.js';
 import { RpcResponseError, RpcUnavailableError, type Rpc } from './rpc.js';
 import { createUnknownCosts } from './unknown-costs.js';
 
@@ -107,7 +108,7 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     const costs = nonces.map((nonce) => costOf(nonce, rows, answers));
     const missing = costs.indexOf(null);
     // In nonce order without gaps, because the next call continues after the highest stored nonce.
-    const found = (missing === -1 ? costs : costs.slice(0, missing)) as TransactionCost[];
+    const found = await explained((missing === -1 ? costs : costs.slice(0, missing)) as TransactionCost[]);
     if (found.length > 0) {
       await writer.tx(async (tx) => {
         await insertCosts(tx, role, found);
@@ -120,6 +121,17 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
       correctedMs.delete(nonce);
     }
     return found;
+  }
+
+  /** With why each reverted, as far as the endpoint in use says it; a page bounds how many are asked for. */
+  async function explained(costs: readonly TransactionCost[]): Promise<TransactionCost[]> {
+    return Promise.all(
+      costs.map(async (cost) => {
+        if (cost.succeeded || cost.hash === UNKNOWN_HASH) return cost;
+        const reason = await revertReason(rpc, cost.hash, cost.blockNumber);
+        return reason === null ? cost : { ...cost, revertReason: reason };
+      }),
+    );
   }
 
   async function countAll(costs: readonly TransactionCost[]): Promise<void> {

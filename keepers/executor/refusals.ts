@@ -1,8 +1,4 @@
-import { Interface } from 'ethers';
-import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
-import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
-import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
-import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
+import { MOST_DEPTH, parsedError } from '../chain/reverts.js';
 
 /** Why an order can't be executed now. `isFinal`: nor ever, whatever happens on the market. */
 export interface Refusal {
@@ -20,25 +16,6 @@ export const EXECUTOR_UNFUNDED = {
   code: 'EXECUTOR_UNFUNDED',
   message: 'The service has no ETH to send transactions with',
 };
-
-const PERMIT2 = new Interface([
-  'error SignatureExpired(uint256 signatureDeadline)',
-  'error InvalidNonce()',
-  'error InvalidSigner()',
-  'error InvalidSignature()',
-  'error InvalidContractSignature()',
-  'error InvalidSignatureLength()',
-  'error InvalidAmount(uint256 maxAmount)',
-]);
-const STRINGS = new Interface(['error Error(string reason)', 'error Panic(uint256 code)']);
-const INTERFACES = [
-  OrderSettler__factory.createInterface(),
-  Entrypoint__factory.createInterface(),
-  CurveBook__factory.createInterface(),
-  Custodian__factory.createInterface(),
-  PERMIT2,
-  STRINGS,
-];
 
 const PRICE_MOVED = { code: 'PRICE_MOVED', message: 'The market does not give the signed amounts at the moment' };
 const NO_LIQUIDITY = { code: 'INSUFFICIENT_LIQUIDITY', message: 'There is not enough liquidity at the moment' };
@@ -72,13 +49,13 @@ const TRANSFER_FAILED = /TRANSFER_FROM_FAILED|transfer amount exceeds|STF/i;
 const VENUE_PRICE = /Too little received|Too much requested/i;
 
 /** Reads the data of a revert. */
-export function refusalOf(data: string): Refusal {
-  for (const abi of INTERFACES) {
-    const parsed = data.length < 10 ? null : abi.parseError(data);
-    if (parsed === null) continue;
+export function refusalOf(data: string, depth = 0): Refusal {
+  const parsed = parsedError(data);
+  if (parsed !== null) {
     // An error inside a venue's call never ends an order.
-    if (parsed.name === 'CallFailed') return { ...refusalOf(String(parsed.args['reason'])), isFinal: false };
-    if (parsed.name === 'Error') return textRefusal(String(parsed.args[0]));
+    if (parsed.name === 'CallFailed' && depth < MOST_DEPTH)
+      return { ...refusalOf(parsed.reason, depth + 1), isFinal: false };
+    if (parsed.name === 'Error') return textRefusal(parsed.reason);
     const known = KNOWN[parsed.name];
     if (known !== undefined) return { isFinal: false, ...known };
     return { code: 'REVERTED', message: `The contracts refuse the order: ${parsed.name}`, isFinal: false };

@@ -2,18 +2,17 @@
 import { encodePost, type PostRecord, type BlockRef } from '../../core/curve/post.js';
 import type { Address, Hex } from '../../core/types.js';
 import { chunks } from '../../ledger/db/columns.js';
-import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { onOne, type EthReader } from '../../liquidity/eth.js';
 import { confirmed, surveyOf } from '../chain/quorum.js';
+import { parsedError } from '../chain/reverts.js';
 import { RpcResponseError, RpcUnavailableError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';
 import { hashesToItself, parseHeader, type Header } from '../watcher/scan/headers.js';
 import { keccakText } from '../../core/hash.js';
 
-const BOOK = CurveBook__factory.createInterface();
 /** Records that are tried at the same time. */
 const CONCURRENCY = 16;
 /** Error that can't be determined: the node does not answer, or the call would not revert again. */
-const UNKNOWN = 'unknown';
+export const UNKNOWN = 'unknown';
 /** Errors of a post that was mined too late, or after its block was lost: a newer post may land. */
 export const OUT_OF_DATE: readonly string[] = ['StaleSeq', 'CurveExpired', 'DeadlineOutOfRange', 'OrphanedBlock'];
 
@@ -29,25 +28,7 @@ async function errorOf(
   } catch (error) {
     if (!(error instanceof RpcResponseError)) throw error;
     const data = revertData(error.data);
-    const reason = data === null ? null : BOOK.parseError(data);
-    return reason?.name ?? UNKNOWN;
-  }
-}
-
-/** Why a mined transaction reverted, as far as it does so again at the end of its block: the name of the contract's error, or `unknown`. */
-export async function revertReason(rpc: Rpc, hash: Hex, blockNumber: number): Promise<string> {
-  try {
-    const tx = (await rpc.call('eth_getTransactionByHash', [hash])) as {
-      from: Address;
-      to: Address;
-      input: Hex;
-    } | null;
-    if (tx === null) return UNKNOWN;
-    const call = { from: tx.from, to: tx.to, data: tx.input };
-    return (await errorOf(rpc, call, toQuantity(blockNumber))) ?? UNKNOWN;
-  } catch {
-    // The reason is only for the log; a failing node is reported elsewhere.
-    return UNKNOWN;
+    return (data === null ? null : parsedError(data)?.name) ?? UNKNOWN;
   }
 }
 

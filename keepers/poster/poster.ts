@@ -15,7 +15,7 @@ import type { Outbox, SentTx, TxRequest } from '../chain/outbox.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { Archive, ArchiveStatus } from '../archive/archive.js';
-import { postCalldata, OUT_OF_DATE, revertReason, wouldRevert } from './post-call.js';
+import { postCalldata, OUT_OF_DATE, UNKNOWN, wouldRevert } from './post-call.js';
 import { createBlockClock, seenAtMs } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from '../chain/costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
@@ -210,7 +210,7 @@ export function createPoster(deps: PosterDeps): Poster {
       if (cost.succeeded) revertsInARow = 0;
       else if (cost.blockNumber > 0) {
         reverted = true;
-        await noteRevert(cost);
+        noteRevert(cost);
       }
     }
     await costs.repair();
@@ -219,8 +219,8 @@ export function createPoster(deps: PosterDeps): Poster {
     settledGeneration = head.generation;
   }
 
-  async function noteRevert({ hash, txKey, blockNumber, gasUsed }: TransactionCost): Promise<void> {
-    lastRevert = await revertReason(deps.rpc, hash, blockNumber);
+  function noteRevert({ hash, txKey, revertReason = UNKNOWN, gasUsed }: TransactionCost): void {
+    lastRevert = revertReason;
     // The next posts are tried before they are sent, unless this one was only too late.
     isCareful = true;
     if (!OUT_OF_DATE.includes(lastRevert)) {

@@ -1,11 +1,14 @@
 /** Present figures of each market and its largest makers, for metrics. */
-import { HORIZONS_SEC, type HorizonSec } from '../../core/market-data/markouts.js';
+import { HORIZONS_SEC, unrealisedUnits, type HorizonSec } from '../../core/market-data/markouts.js';
+import { NO_POSITION, openUnits, type Position } from '../../core/market-data/positions.js';
 import { decodeSide } from '../../core/curve/words.js';
 import type { Address, Market } from '../../core/types.js';
 import { lastGeneration } from '../chain/generations.js';
 import { sendForRows } from '../db/dialects.js';
 import { isPrepared, readPostSeen, readPublication } from '../publications/publication-log.js';
+import { readPositionsOf } from '../market-data/position-rows.js';
 import type { Queryable } from '../types.js';
+import { middleAt } from './middles.js';
 import { operatorSummary, totalOfDays, type GasSpent } from './operator.js';
 import { largestMakers, marketActivity, type Span } from './reads.js';
 import { DAY_MS, HOUR_MS, type MakerSum } from './tables.js';
@@ -23,6 +26,10 @@ export interface MakerFacts {
   maker: Address;
   volumeUnits: bigint;
   realisedUnits: bigint;
+  /** Base held open at the newest block since the first fill, less than zero for a short position. */
+  positionUnits: bigint;
+  /** What closing it at the middle of the live curve would bring in the quote token; null without such a middle. */
+  unrealisedUnits: bigint | null;
   fillShare: Ratio;
   bookShare: Ratio;
   fillRate: Ratio;
@@ -90,6 +97,13 @@ async function marketFacts(
     offered: sum('offered_ask') + sum('offered_bid'),
   };
   const { count, makers } = await largestMakers(q, market.index, span, SHOWN_MAKERS);
+  const positions = await readPositionsOf(
+    q,
+    makers.map(({ maker }) => maker),
+  );
+  const positionOf = (maker: Address): Position =>
+    positions.find((one) => one.maker === maker && one.market === market.index) ?? NO_POSITION;
+  const middle = await middleAt(q, market.index, headMs / 1_000);
   return {
     market: market.index,
     fills: sum('fills'),
@@ -99,7 +113,14 @@ async function marketFacts(
     ...(await curveFacts(q, market, headMs)),
     idleMs: await idleMs(q, market.index, headMs),
     makerCount: count,
-    makers: makers.map(({ maker, total }) => makerFacts(maker, total, all)),
+    makers: makers.map(({ maker, total }) => {
+      const position = positionOf(maker);
+      return {
+        ...makerFacts(maker, total, all),
+        positionUnits: openUnits(position),
+        unrealisedUnits: middle === null ? null : unrealisedUnits(market, position, middle),
+      };
+    }),
   };
 }
 
@@ -107,7 +128,7 @@ function makerFacts(
   maker: Address,
   total: Record<MakerSum, bigint>,
   all: { filled: bigint; offered: bigint },
-): MakerFacts {
+): Omit<MakerFacts, 'positionUnits' | 'unrealisedUnits'> {
   const filled = total.bought_base + total.sold_base;
   const offered = total.offered_ask + total.offered_bid;
   return {

@@ -1,8 +1,8 @@
 /** Stored books behind curves that fills hit. */
 import type { Knex } from 'knex';
-import { decodeSnapshot, encodeSnapshot } from '../../core/json.js';
 import type { MarketSnapshot } from '../../core/types.js';
 import { insertAbsent } from '../db/columns.js';
+import { packBook, unpackBook } from './packed-book.js';
 import type { GenerationWrite, Queryable } from '../types.js';
 
 /** Stores the books of curves that a generation hit first. */
@@ -14,7 +14,7 @@ export async function insertSnapshots(
     market: snapshot.market,
     seq,
     generation,
-    payload: encodeSnapshot(snapshot),
+    payload: packBook(snapshot),
   }));
   // A curve that was hit before a reorganisation and again after it is stored already, with the same book.
   await insertAbsent(tx, 'snapshots', ['market', 'seq'], rows);
@@ -25,5 +25,5 @@ export async function readSnapshot(q: Queryable, market: number, seq: number): P
   const row = await q<{ market: number; seq: number; payload: string }>('snapshots')
     .where({ market, seq })
     .first('payload');
-  return row === undefined ? null : decodeSnapshot(row.payload);
+  return row === undefined ? null : unpackBook(row.payload);
 }

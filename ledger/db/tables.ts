@@ -121,6 +121,8 @@ declare module 'knex/types/tables.js' {
       /** Comma-separated indexes of the markets that it was for; empty for none. */
       markets: string;
       fee_wei: Amount;
+      /** The error that it reverted with, as a node said; null where it succeeded or nobody knows. */
+      revert_reason: string | null;
     };
     settlement_costs: {
       hash: Hex;
@@ -133,6 +135,7 @@ declare module 'knex/types/tables.js' {
       seen_ms: number;
       markets: string;
       fee_wei: Amount;
+      revert_reason: string | null;
     };
     order_costs: {
       hash: Hex;
@@ -145,6 +148,7 @@ declare module 'knex/types/tables.js' {
       seen_ms: number;
       markets: string;
       fee_wei: Amount;
+      revert_reason: string | null;
     };
     gas_days: { role: string; market: number; day_ms: number; gas: Amount; fee_wei: Amount };
     // The settlement log.

@@ -24,9 +24,10 @@ import {
   swapPermits,
   unknownCosts,
 } from './0038-0044-columns.js';
-import { limitOrders } from './0046-limit-orders.js';
+import { reverts } from './0048-reverts.js';
 import { swapFees } from './0040-swap-fees.js';
-import { paidGas } from './0045-paid-gas.js';
+import { limitOrders, paidGas } from './0045-0046-columns.js';
+import { packedBooks } from './0047-packed-books.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -68,4 +69,6 @@ export const migrations: readonly Migration[] = [
   boundedCounts,
   paidGas,
   limitOrders,
+  packedBooks,
+  reverts,
 ];

@@ -4,14 +4,13 @@
  */
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
-import { encodeSnapshot } from '../../core/json.js';
 import { snapshotHash, snapshotSide } from '../../core/snapshot.js';
 import type { Address, Hex, MarketSnapshot, OrderEffect, Side } from '../../core/types.js';
 import { chunks, fromColumn, insertAbsent, toColumn } from '../db/columns.js';
 import { readCompactionPosition } from './compacted-book.js';
 import { compactStep } from './compaction.js';
 import { lastGeneration } from '../chain/generations.js';
-
+import { packBook } from '../chain/packed-book.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from './order-log.js';
 import { insertPublications, readPublication } from '../publications/publication-log.js';
 import { rereadFrom, type ReversalRequest } from '../chain/reversals.js';
@@ -296,7 +295,7 @@ export async function storeArchived(
     market,
     seq,
     generation,
-    payload: encodeSnapshot(snapshot),
+    payload: packBook(snapshot),
   }));
   for (const part of chunks(rows, 20)) await insertAbsent(tx, 'snapshots', ['market', 'seq'], part);
 }

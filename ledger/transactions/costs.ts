@@ -31,6 +31,8 @@ export interface TransactionCost {
   /** False for a transaction that reverted, or a nonce that another transaction took. */
   succeeded: boolean;
   seenMs: number;
+  /** The contract's error, as one endpoint said when it ran the call again: for people to read, nothing rests on it. Absent where nobody knows. */
+  revertReason?: string;
 }
 
 type StoredRow = Stored<'post_costs'>;
@@ -62,6 +64,7 @@ export async function insertCosts(
     succeeded: cost.succeeded ? 1 : 0,
     seen_ms: cost.seenMs,
     markets: (marketsOf.get(cost.txKey) ?? []).join(','),
+    revert_reason: cost.revertReason ?? null,
   }));
   await insertAll(tx, COST_TABLES[role], rows);
   const sums = createSums(GAS_DAYS);
@@ -176,6 +179,7 @@ const fromRow = (row: StoredRow): TransactionCost => ({
   feeWei: fromColumn(row.fee_wei),
   succeeded: row.succeeded === 1,
   seenMs: row.seen_ms,
+  ...(row.revert_reason === null ? {} : { revertReason: row.revert_reason }),
 });
 
 /** Transactions at nonces, up to `lastNonce` if given, that the chain has used and whose cost is unknown, lowest nonce first, at most `limit`. */

@@ -1,4 +1,5 @@
 /** Newest state of all logs, for the status page: every query reads only the newest rows of an index. */
+import { consumedUnits } from '../../core/curve/walk.js';
 import type { Market } from '../../core/types.js';
 import {
   UNATTRIBUTED,
@@ -12,10 +13,13 @@ import { readBalances } from '../chain/balances.js';
 import { lastCheckpoint } from '../settlements/checkpoint-log.js';
 import { countPendingClaims } from '../chain/claims.js';
 import { lastGeneration } from '../chain/generations.js';
+import { readMarketProgress } from '../chain/ledger-log.js';
 import { readMarkets } from '../chain/markets.js';
 import { readOrphans, type Orphans } from '../chain/orphans.js';
 import { readUnmined, type Unmined } from '../transactions/outbox.js';
+import { readKeepers, readSenders, type Keeper, type SenderFacts } from '../transactions/senders.js';
 import { readPostSeen } from '../publications/publication-log.js';
+import { readPosted } from '../publications/raises.js';
 import { fillSeqs } from './reads.js';
 import { readReversals, type ReversalRow } from '../chain/reversals.js';
 import { readSuspenseFacts, type SuspenseFacts } from '../chain/suspense.js';
@@ -26,6 +30,8 @@ export interface CurveFacts {
   market: Market;
   /** The newest post that a scanned block has; null before the first. */
   landed: PostSeen | null;
+  /** What was consumed of each of its sides as of the generation, what its post raised included; null without a curve. */
+  consumed: { ask: bigint; bid: bigint } | null;
   /** Highest sequence number that was ever prepared, 0 before the first, and when. */
   preparedSeq: number;
   preparedMs: number | null;
@@ -45,6 +51,10 @@ export interface PlatformFacts {
   /** The newest attempt at a signed order, or its end. */
   lastSwapActMs: number | null;
   unmined: Unmined[];
+  /** What signers have spent, and how their newest transactions failed. */
+  senders: SenderFacts[];
+  /** How the newest process of each role was started. */
+  keepers: ReadonlyMap<string, Keeper>;
   /** What the vault holds of each token as of the generation, and what of it belongs to nobody. */
   holdings: { token: string; heldUnits: bigint; unattributedUnits: bigint; suspenseUnits: bigint }[];
   /** What nothing stored explains, and waits for the operator. */
@@ -54,7 +64,7 @@ export interface PlatformFacts {
 }
 
 /** Call it within `readTx`. */
-export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
+export async function readPlatform(q: Queryable, nowMs: number): Promise<PlatformFacts> {
   const fills = await fillSeqs(q);
   const curves: CurveFacts[] = [];
   for (const market of await readMarkets(q)) {
@@ -62,9 +72,11 @@ export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
       .where({ market: market.index })
       .orderBy('seq', 'desc')
       .first('seq', 'prepared_ms');
+    const landed = await readPostSeen(q, market.index);
     curves.push({
       market,
-      landed: await readPostSeen(q, market.index),
+      landed,
+      consumed: landed === null ? null : await consumedOf(q, landed),
       preparedSeq: newest?.seq ?? 0,
       preparedMs: newest?.prepared_ms ?? null,
       fillSeq: fills.get(market.index) ?? 0,
@@ -85,9 +97,22 @@ export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
     oldestSwapMs: swaps.oldestMs,
     lastSwapActMs: await lastSwapAct(q),
     unmined: await readUnmined(q),
+    senders: await readSenders(q, nowMs),
+    keepers: await readKeepers(q),
     holdings: await readHoldings(q),
     suspense: await readSuspenseFacts(q),
     reversal: row === undefined ? null : { row, orphans: await readOrphans(q, row.generation) },
+  };
+}
+
+async function consumedOf(q: Queryable, { market, seq }: PostSeen): Promise<CurveFacts['consumed']> {
+  // A touch has the volumes of the post that it prolongs.
+  const stored = await readPosted(q, market, seq);
+  if (stored === null) return null;
+  const taken = await readMarketProgress(q, market);
+  return {
+    ask: consumedUnits(taken?.askVolumeUnits ?? 0n, stored.snapAskUnits),
+    bid: consumedUnits(taken?.bidVolumeUnits ?? 0n, stored.snapBidUnits),
   };
 }
 

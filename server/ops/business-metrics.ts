@@ -17,8 +17,9 @@ function ratio({ part, whole }: Ratio, factor = 1n): number | null {
 const BPS = 10_000n;
 const GWEI = 10n ** 9n;
 
+type MarketRow = BusinessSource['markets'][number];
+
 export function businessGauges(registry: Registry, sources: MetricSources): void {
-  type MarketRow = BusinessSource['markets'][number];
   const perPair = (name: string, help: string, value: (market: MarketRow) => number | null): void =>
     gauge(registry, [name, help, 'pair'], async () => {
       const facts = await sources.business();
@@ -69,20 +70,33 @@ function makerGauges(registry: Registry, sources: MetricSources): void {
   const perMaker = (
     name: string,
     help: string,
-    value: (maker: MakerFacts, quoteDecimals: number) => number | null,
+    value: (maker: MakerFacts, decimals: Pick<MarketRow, 'baseDecimals' | 'quoteDecimals'>) => number | null,
   ): void =>
     gauge(registry, [name, `${help}, of the five largest makers of a pair in 24 hours`, 'pair', 'maker'], async () => {
       const facts = await sources.business();
-      return (facts?.markets ?? []).flatMap(({ pair, quoteDecimals, makers }) =>
-        makers.flatMap((one): [Labels, number][] => {
-          const number = value(one, quoteDecimals);
-          return number === null ? [] : [[{ pair, maker: one.maker }, number]];
+      return (facts?.markets ?? []).flatMap((market) =>
+        market.makers.flatMap((one): [Labels, number][] => {
+          const number = value(one, market);
+          return number === null ? [] : [[{ pair: market.pair, maker: one.maker }, number]];
         }),
       );
     });
-  perMaker('maker_volume', 'quote amount of fills', ({ volumeUnits }, decimals) => inTokens(volumeUnits, decimals));
-  perMaker('maker_realised', 'realised profit in the quote token', ({ realisedUnits }, decimals) =>
-    inTokens(realisedUnits, decimals),
+  perMaker('maker_volume', 'quote amount of fills', ({ volumeUnits }, { quoteDecimals }) =>
+    inTokens(volumeUnits, quoteDecimals),
+  );
+  perMaker('maker_realised', 'realised profit in the quote token', ({ realisedUnits }, { quoteDecimals }) =>
+    inTokens(realisedUnits, quoteDecimals),
+  );
+  perMaker(
+    'maker_position',
+    'open position in the base token, less than zero when short',
+    ({ positionUnits }, { baseDecimals }) => inTokens(positionUnits, baseDecimals),
+  );
+  perMaker(
+    'maker_unrealised',
+    'profit of closing it at the middle of the live curve, in the quote token',
+    ({ unrealisedUnits }, { quoteDecimals }) =>
+      unrealisedUnits === null ? null : inTokens(unrealisedUnits, quoteDecimals),
   );
   perMaker('maker_fill_share', 'part of all base filled', ({ fillShare }) => ratio(fillShare));
   perMaker('maker_book_share', 'part of what books behind hit curves offered', ({ bookShare }) => ratio(bookShare));

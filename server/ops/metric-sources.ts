@@ -97,7 +97,7 @@ export interface GatewayFacts {
 
 /** A market as the business sees it; see `readBusiness`. */
 export interface BusinessSource {
-  markets: readonly (MarketFacts & { pair: string; quoteDecimals: number })[];
+  markets: readonly (MarketFacts & { pair: string; baseDecimals: number; quoteDecimals: number })[];
   gasWei: Readonly<Record<string, bigint>>;
 }
 

@@ -1,7 +1,5 @@
 /** Exact fractions of amounts as decimals. */
 import { formatUnits, powerOfTen } from '../../core/amounts.js';
-import { markoutUnits } from '../../core/market-data/markouts.js';
-import { costUnits, openUnits, type Position } from '../../core/market-data/positions.js';
 import type { Market } from '../../core/types.js';
 
 /** Digits after the point of shares and of basis points. */
@@ -29,14 +27,4 @@ export function averagePrice(market: Market, quoteUnits: bigint, baseUnits: bigi
 export function middlePrice(market: Market, halfSubticks: bigint): string {
   const value = halfSubticks * 1_953_125n * market.tickLotUnits * powerOfTen(market.base.decimals);
   return formatUnits(value / market.lotUnits, market.quote.decimals + 9);
-}
-
-/** Profit of closing the open position at the middle, rounded down. */
-export function unrealisedUnits(market: Market, position: Position, halfSubticks: bigint): bigint {
-  const open = openUnits(position);
-  const side = open < 0n ? ('ask' as const) : ('bid' as const);
-  const baseUnits = open < 0n ? -open : open;
-  // The cost of a short position is negative: what it was sold for.
-  const quoteUnits = side === 'bid' ? costUnits(position) : -costUnits(position);
-  return markoutUnits(market, { side, baseUnits, quoteUnits }, halfSubticks);
 }

@@ -28,6 +28,7 @@ import type {
 } from '../../ledger/types.js';
 import type { Role } from '../../ledger/roles.js';
 import type { PlatformFacts } from '../../ledger/views/platform.js';
+import type { Stops } from '../../ledger/views/stops.js';
 import type { CheckpointView } from './checkpoint-view.js';
 import type { ReadLimits } from '../rate-limit.js';
 
@@ -85,7 +86,9 @@ export interface ReadStore {
    */
   withdrawals(account: Address, limit: number, settledSinceMs: number): Promise<WithdrawalState>;
   /** State of all logs, and which of them are held; `held` is null where only this process can know. */
-  platform(): Promise<{ facts: PlatformFacts; held: ReadonlySet<LogName> | null }>;
+  platform(nowMs: number): Promise<{ facts: PlatformFacts; held: ReadonlySet<LogName> | null }>;
+  /** The newest halts and reversals. */
+  stops(limits: { halts: number; reversals: number }): Promise<Stops>;
   /** A curve or touch that a scanned block has; null for any other number. */
   postedCurve(market: number, seq: number): Promise<PostedCurve | null>;
 }

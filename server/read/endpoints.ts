@@ -20,6 +20,7 @@ import { limitsSchema, limitsHandler } from './limits.js';
 import { performanceHandler, performanceSchema } from './accounts/performance.js';
 import { PERIODS, SPAN_LIMITS } from './span.js';
 import { takerSummaryHandler, takerSummarySchema } from './accounts/taker-summary.js';
+import { operatorHaltsHandler, operatorHaltsSchema } from './accounts/operator-halts.js';
 import { operatorSummaryHandler, operatorSummarySchema } from './accounts/operator-summary.js';
 import { pairsSchema, pairsHandler } from './pairs.js';
 import { statusHandler, statusReader, statusSchema } from './status.js';
@@ -39,7 +40,7 @@ const limitParameter = z.int().min(1).max(FILLS_LIMIT);
 const timeParameter = z.int().nonnegative();
 const pageLimit: Parameter = {
   schema: z.int().min(1).max(PAGE_LIMIT),
-  description: `how many, from 1 to ${PAGE_LIMIT}, and 100 when it is left out`,
+  description: `how many, from 1 to ${PAGE_LIMIT}, and 100 when it is left out; of a download any number, and all when it is left out`,
   example: 2,
 };
 const before: Parameter = { schema: z.string(), description: 'the `next` of an earlier page' };
@@ -208,12 +209,12 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
     group: 'Fills',
     summary: `Fills of a market, newest last, at most ${FILLS_LIMIT}`,
     description:
-      'The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are.',
+      'The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are, or as `limit` says.',
     query: {
       pair: optionalPair,
       limit: {
         schema: limitParameter,
-        description: `how many, from 1 to ${FILLS_LIMIT}, and ${FILLS_DEFAULT} when it is left out; of a download all`,
+        description: `how many, from 1 to ${FILLS_LIMIT}, and ${FILLS_DEFAULT} when it is left out; of a download any number, and all when it is left out`,
         example: 2,
       },
       before: { schema: sequenceParameter, description: 'only fills with a lower fill_seq' },
@@ -234,7 +235,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
     group: 'Makers',
     summary: `What the orders of an address were filled with, at most ${PAGE_LIMIT}`,
     description:
-      'Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.',
+      'Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says.',
     params: { maker },
     query: { pair: { ...pair, description: 'of this pair only' }, limit: pageLimit, before, format },
     answer: makerFillsSchema,
@@ -249,7 +250,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
     group: 'Fills',
     summary: `Swaps that an address sent or signed, at most ${PAGE_LIMIT}`,
     description:
-      'Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.',
+      'Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says.',
     params: { address: maker },
     query: { limit: pageLimit, before, format },
     answer: takerSwapsSchema,
@@ -281,6 +282,18 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
     query: { pair: { ...pair, description: 'of this pair only' }, from, to },
     answer: operatorSummarySchema,
     refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/operator/halts',
+    limit: readLimit,
+    handler: operatorHaltsHandler,
+    group: 'Platform',
+    summary: 'What stopped the platform, when it went on, and what the chain took back',
+    description:
+      'The 20 newest halts, and the 5 newest reversals with the fills that they took back and the makers who had been told of them.',
+    answer: operatorHaltsSchema,
+    refusals: { 429: RATE_LIMITED },
   },
   {
     method: 'get',

@@ -79,8 +79,6 @@ export function fillJson(market: Market, fill: ChainFill): FillJson {
 export const FILLS_DEFAULT = 256;
 /** Most fills that one answer holds. */
 export const FILLS_LIMIT = 1_000;
-/** Fills read at a time while they are downloaded. */
-const DOWNLOAD_PAGE = 500;
 
 export const fillsSchema = z.array(fillSchema).max(FILLS_LIMIT);
 
@@ -92,7 +90,7 @@ const COLUMNS = [
 
 /**
  * GET /v0/fills?pair=&limit=&before=&maker=&taker=: the newest fills of a market, or those before one, newest last; as NDJSON or CSV newest
- * first and without a limit. The newest fill's key decides whether the last answer is still valid: fills are only added, and a reversal
+ * first, and all where no limit is given. The newest fill's key decides whether the last answer is still valid: fills are only added, and a reversal
  * removes them from the newest on.
  */
 export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddleware {
@@ -104,17 +102,12 @@ export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddlew
     if (maker !== undefined && taker !== undefined) throw badRequest('Ask for the fills of a maker or of a taker');
     const page = { market: market.index, maker, taker };
     const format = formatOf(ctx);
-    if (format !== 'json') {
-      let left = ctx.query.limit === undefined ? Infinity : queryLimit(ctx, Number.MAX_SAFE_INTEGER);
-      return streams.send<number>(ctx, format, COLUMNS, async (after) => {
-        const limit = Math.min(left, DOWNLOAD_PAGE);
-        const fills = await deps.store.fillsPage({ ...page, before: after ?? before, limit });
-        left -= fills.length;
-        const last = fills.at(-1);
-        const isLast = fills.length < limit || left <= 0 || last === undefined;
-        return { rows: fills.map((fill) => fillJson(market, fill)), next: isLast ? null : last.fillSeq };
+    if (format !== 'json')
+      return streams.send<number>(ctx, format, COLUMNS, async (after, most) => {
+        const fills = await deps.store.fillsPage({ ...page, before: after ?? before, limit: most });
+        const next = fills.length < most ? null : fills.at(-1)!.fillSeq;
+        return { rows: fills.map((fill) => fillJson(market, fill)), next };
       });
-    }
     const limit = queryLimit(ctx, FILLS_LIMIT, FILLS_DEFAULT);
     const read = async (): Promise<Rendered> => render(await rowsOf({ ...page, before, limit }));
     if (limit !== FILLS_DEFAULT || before !== undefined || maker !== undefined || taker !== undefined)

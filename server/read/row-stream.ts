@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { networkOf } from '../rate-limit.js';
 import { ApiError, badRequest } from '../errors.js';
+import { queryLimit } from './params.js';
 
 export const FORMATS = ['json', 'ndjson', 'csv'] as const;
 type Format = (typeof FORMATS)[number];
@@ -23,8 +24,11 @@ export function formatOf(ctx: Context): Format {
 /** A flat or nested row; nested names are joined by a point in CSV. */
 type Row = object;
 
-/** Reads the page after a cursor, null for the first one; the cursor after it is null when there are no more rows. */
-type ReadPage<C> = (after: C | null) => Promise<{ rows: readonly Row[]; next: C | null }>;
+/** Reads the page after a cursor, null for the first one, of at most so many rows; the cursor after it is null when there are no more rows. */
+type ReadPage<C> = (after: C | null, limit: number) => Promise<{ rows: readonly Row[]; next: C | null }>;
+
+/** Rows read at a time. */
+const PAGE = 500;
 
 /** Streams that may run at the same time: of one address, and altogether. */
 interface StreamCaps {
@@ -34,7 +38,7 @@ interface StreamCaps {
 
 /** Counts streams that run. */
 export interface RowStreams {
-  /** Answers with all rows. Throws 429 RATE_LIMITED while too many others run. */
+  /** Answers with all rows, or with the query's `limit` of them. Throws 400 BAD_REQUEST, and 429 RATE_LIMITED while too many others run. */
   send<C>(ctx: Context, format: Exclude<Format, 'json'>, columns: readonly string[], readPage: ReadPage<C>): void;
   running(): number;
 }
@@ -124,13 +128,17 @@ export function createRowStreams(
   return {
     running: () => total,
     send(ctx, format, columns, readPage) {
+      const most = queryLimit(ctx, Number.MAX_SAFE_INTEGER);
       const end = begin(ctx);
       let isReading = false;
-      const read: typeof readPage = async (after) => {
+      const read: typeof readPage = async (after, limit) => {
         isReading = true;
-        return readPage(after).finally(() => (isReading = false));
+        return readPage(after, limit).finally(() => (isReading = false));
       };
-      const text = Readable.from(textOf(format, columns, read), { objectMode: false, highWaterMark: 64 * 1024 });
+      const text = Readable.from(textOf(format, columns, { read, most }), {
+        objectMode: false,
+        highWaterMark: 64 * 1024,
+      });
       text.once('close', end);
       limit(ctx, text, () => isReading);
       ctx.type = `${TYPES[format]}; charset=utf-8`;
@@ -146,18 +154,20 @@ export function createRowStreams(
 async function* textOf<C>(
   format: Exclude<Format, 'json'>,
   columns: readonly string[],
-  readPage: ReadPage<C>,
+  { read, most }: { read: ReadPage<C>; most: number },
 ): AsyncGenerator<Buffer> {
   if (format === 'csv') yield Buffer.from(`${columns.join(',')}\n`);
   let after: C | null = null;
+  let left = most;
   do {
-    const page: { rows: readonly Row[]; next: C | null } = await readPage(after);
+    const page: { rows: readonly Row[]; next: C | null } = await read(after, Math.min(PAGE, left));
+    left -= page.rows.length;
     const lines = page.rows.map((row) => (format === 'csv' ? csvLine(row, columns) : JSON.stringify(row)));
     const bytes = Buffer.from(lines.length > 0 ? `${lines.join('\n')}\n` : '');
     // A connection reports progress per chunk only: small chunks show that a slow client is still reading.
     for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES);
     after = page.next;
-  } while (after !== null);
+  } while (after !== null && left > 0);
 }
 
 /** Columns are names, those of a nested value after a point. */

@@ -1,9 +1,11 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
+import { unitsToSize } from '../../core/market.js';
 import type { Market, Token } from '../../core/types.js';
 import type { CurveFacts, PlatformFacts } from '../../ledger/views/platform.js';
 import { ROLE_NAMES } from '../../ledger/roles.js';
+import { COST_ROLES } from '../../ledger/transactions/costs.js';
 import type { LogName, TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
 import { lostSchema, lostBody } from './lost.js';
@@ -24,6 +26,9 @@ export const curveRowSchema = z.strictObject({
   curve_seq: integerSchema.nullable(),
   deadline_sec: integerSchema.nullable(),
   block_number: integerSchema.nullable(),
+  /** Base that was consumed of each side as of the scanned block: what swaps took since its snapshot, and what its post raised. Null before the first curve. */
+  consumed_ask: decimalSchema.nullable(),
+  consumed_bid: decimalSchema.nullable(),
   /** Highest number that was prepared; above curve_seq while a post is under way. */
   prepared_seq: integerSchema,
   fill_seq: integerSchema,
@@ -37,6 +42,24 @@ const keeperSchema = z.strictObject({
   last_act_ms: timeSchema,
   /** Withdrawals that wait for the settler, gasless orders that wait for the executor; zero for the others. */
   waiting: integerSchema,
+  /** Of a role that sends transactions. */
+  gas: z
+    .strictObject({
+      /** The key that it was started with last; null before the first start. */
+      signer: addressSchema.nullable(),
+      /** What transactions cost whose receipts came within the last hour, and the most that posts may cost in one, null for no limit; in the chain's native token. */
+      spent_last_hour: decimalSchema,
+      budget_per_hour: decimalSchema.nullable(),
+    })
+    .nullable(),
+});
+
+const revertRowSchema = z.strictObject({
+  hash: hashSchema,
+  block_number: integerSchema,
+  time_ms: integerSchema,
+  /** The contract's error, as an endpoint said when it ran the call again at the end of that block; null where it said none. */
+  reason: z.string().nullable(),
 });
 
 export const statusSchema = z
@@ -84,9 +107,19 @@ export const statusSchema = z
     ),
     curves: z.array(curveRowSchema),
     keepers: z.array(keeperSchema),
-    /** Per signer, what is signed and not mined as far as its keeper knows. */
+    /** Per signer, what is signed and not mined as far as its keeper knows, and what mined transactions cost. */
     transactions: z.array(
-      z.strictObject({ signer: addressSchema, unmined: integerSchema, oldest_sent_ms: integerSchema.nullable() }),
+      z.strictObject({
+        signer: addressSchema,
+        /** Whose transactions it signs; null before one was mined. */
+        role: z.enum(COST_ROLES).nullable(),
+        unmined: integerSchema,
+        oldest_sent_ms: integerSchema.nullable(),
+        /** In the chain's native token: with the signer's balance it tells for how many hours that lasts. */
+        spent_last_hour: decimalSchema,
+        /** Its newest transaction that was mined and reverted; null for none. */
+        last_revert: revertRowSchema.nullable(),
+      }),
     ),
     checkpoint: z
       .strictObject({ seq: integerSchema, generation: integerSchema, timestamp_ms: integerSchema })
@@ -110,7 +143,7 @@ export function statusHandler(read: () => Promise<StatusBody>): RouterMiddleware
 export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
   const read = sharedFor(STATUS_MAX_AGE_MS, deps.nowMs, async (): Promise<Read> => {
     const timeMs = deps.nowMs();
-    const { facts, held } = await deps.store.platform();
+    const { facts, held } = await deps.store.platform(timeMs);
     return { timeMs, facts, running: (log) => (held ?? deps.ownLogs()).has(log) };
   });
   return async () => {
@@ -130,11 +163,7 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
       tokens: tokensBody(deps.findings(), deps.markets()),
       curves: facts.curves.map((curve) => curveBody(curve, facts)),
       keepers: keepersBody(deps.roles, facts, running),
-      transactions: facts.unmined.map(({ signer, count, oldestSentMs }) => ({
-        signer,
-        unmined: count,
-        oldest_sent_ms: oldestSentMs,
-      })),
+      transactions: transactionsBody(facts),
       checkpoint: checkpointBody(facts),
       last_reversal: facts.reversal === null ? null : lostBody(facts.reversal, marketsOf(facts)),
     };
@@ -209,7 +238,7 @@ function tokensBody(findings: readonly TokenFinding[], markets: readonly Market[
   });
 }
 
-function curveBody({ market, landed, preparedSeq, fillSeq }: CurveFacts, { generation }: PlatformFacts) {
+function curveBody({ market, landed, consumed, preparedSeq, fillSeq }: CurveFacts, { generation }: PlatformFacts) {
   const headSec = (generation?.blockTimestampMs ?? 0) / 1_000;
   const alive = landed !== null && landed.deadlineSec > headSec;
   return {
@@ -218,6 +247,8 @@ function curveBody({ market, landed, preparedSeq, fillSeq }: CurveFacts, { gener
     curve_seq: landed?.seq ?? null,
     deadline_sec: landed?.deadlineSec ?? null,
     block_number: landed?.blockNumber ?? null,
+    consumed_ask: consumed === null ? null : unitsToSize(market, consumed.ask),
+    consumed_bid: consumed === null ? null : unitsToSize(market, consumed.bid),
     prepared_seq: preparedSeq,
     fill_seq: fillSeq,
   };
@@ -230,8 +261,39 @@ const keepersBody = (
 ): StatusBody['keepers'] =>
   roles.map(({ role, log, status }) => {
     const { lastActMs, waiting = 0 } = status(facts);
-    return { role, running: running(log), last_act_ms: lastActMs, waiting };
+    return { role, running: running(log), last_act_ms: lastActMs, waiting, gas: gasBody(role, facts) };
   });
+
+const NATIVE_DECIMALS = 18;
+
+function gasBody(role: string, { senders, keepers }: PlatformFacts): StatusBody['keepers'][number]['gas'] {
+  if (!COST_ROLES.some((one) => one === role)) return null;
+  const spentWei = senders.filter((one) => one.role === role).reduce((sum, one) => sum + one.spentLastHourWei, 0n);
+  const { signer = null, budgetWei = null } = keepers.get(role) ?? {};
+  return {
+    signer,
+    spent_last_hour: formatUnits(spentWei, NATIVE_DECIMALS),
+    budget_per_hour: budgetWei === null ? null : formatUnits(budgetWei, NATIVE_DECIMALS),
+  };
+}
+
+function transactionsBody({ unmined, senders }: PlatformFacts): StatusBody['transactions'] {
+  return unmined.map(({ signer, count, oldestSentMs }) => {
+    const sender = senders.find((one) => one.signer === signer);
+    const revert = sender?.lastRevert ?? null;
+    return {
+      signer,
+      role: sender?.role ?? null,
+      unmined: count,
+      oldest_sent_ms: oldestSentMs,
+      spent_last_hour: formatUnits(sender?.spentLastHourWei ?? 0n, NATIVE_DECIMALS),
+      last_revert:
+        revert === null
+          ? null
+          : { hash: revert.hash, block_number: revert.blockNumber, time_ms: revert.seenMs, reason: revert.reason },
+    };
+  });
+}
 
 function checkpointBody({ checkpoint }: PlatformFacts): StatusBody['checkpoint'] {
   if (checkpoint === null) return null;

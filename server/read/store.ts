@@ -10,6 +10,7 @@ import { candlesBetween } from '../../ledger/market-data/reads.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { readLogHolders } from '../../ledger/db/writers.js';
 import { readPlatform } from '../../ledger/views/platform.js';
+import { readStops } from '../../ledger/views/stops.js';
 import { readPosted, raisedBy } from '../../ledger/publications/raises.js';
 import { landedSeq, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
 import { lastSettlements } from '../../ledger/settlements/settlement-log.js';
@@ -52,10 +53,11 @@ export function createReadStore(db: Db): ReadStore {
           events: await custodyEventsOf(tx, account, limit),
         };
       }),
-    platform: async () => ({
-      facts: await readTx(db, readPlatform),
+    platform: async (nowMs) => ({
+      facts: await readTx(db, (tx) => readPlatform(tx, nowMs)),
       held: await readLogHolders(db, LOGS),
     }),
+    stops: (limits) => readTx(db, (tx) => readStops(tx, limits)),
     postedCurve: (market, seq) => readTx(db, (tx) => postedCurve(tx, market, seq)),
     explainedFill: (market, fillSeq) => readTx(db, (tx) => fillWithLegs(tx, market, fillSeq)),
   };

@@ -19,7 +19,7 @@ export interface BookFeed {
 }
 
 /** A market's book, or the mids of all, with the `dex` that was asked for. */
-type BookSource = { market: number; by: Aggregation | null } | { dex: string | null };
+type BookSource = { market: number; by: Aggregation | null; isFast?: boolean } | { dex: string | null };
 
 interface Topic {
   source: BookSource;
@@ -38,7 +38,7 @@ export function createBookFeed(
 
   function frameOf(source: BookSource): Buffer {
     if ('market' in source) {
-      return channelFrame('l2Book', bookOf(gateway.markets()[source.market] as Market, gateway, clock(), source.by));
+      return channelFrame('l2Book', bookOf(gateway.markets()[source.market] as Market, gateway, clock(), source));
     }
     const mids = midsOf(gateway);
     return channelFrame('allMids', source.dex === null ? { mids } : { mids, dex: source.dex });

@@ -29,6 +29,11 @@ const userSchema = z
 const pairName = z.string().max(64).meta({ description: 'as GET /v0/pairs names it, such as WETH-USDC' });
 const coinSchema = z.string().max(64).meta({ description: 'name of the coin in spotMeta, such as @0' });
 
+const fastSchema = z
+  .boolean()
+  .nullish()
+  .meta({ description: 'the best 5 levels of each side, with `fast` in the data' });
+
 /** One frame is sent to all subscribers, so it has no user. */
 const NOBODY = `0x${'0'.repeat(40)}` as const;
 
@@ -44,6 +49,7 @@ const plainSubscriptionSchema = z.discriminatedUnion('type', [
     coin: coinSchema,
     nSigFigs: z.literal([2, 3, 4, 5]).nullish().meta({ description: 'levels are gathered by so many figures' }),
     mantissa: z.null().optional(),
+    fast: fastSchema,
   }),
   z.looseObject({ type: z.literal('bbo'), coin: coinSchema }),
   z.looseObject({ type: z.literal('trades'), coin: coinSchema }),
@@ -82,7 +88,11 @@ const widenedBookSchema = z.looseObject({
   coin: coinSchema,
   nSigFigs: z.literal(5),
   mantissa: z.literal([1, 2, 5]).meta({ description: 'steps of so many' }),
+  fast: fastSchema,
 });
+
+/** Of a fast subscription, the book says so. */
+const bookFrameSchema = bookSchema.extend({ fast: z.literal(true).optional() }).meta({ id: 'L2BookFrame' });
 
 /** What may be subscribed to. Fields that are not known are ignored, and echoed in the acknowledgement. */
 export const subscriptionSchema = z.union([plainSubscriptionSchema, widenedBookSchema]).meta({ id: 'Subscription' });
@@ -179,7 +189,7 @@ export const serverFrames = {
   ),
   spotState: frame('spotState', z.strictObject({ user: address, spotState: spotStateSchema })),
   swapOrders: frame('swapOrders', z.strictObject({ user: address, orders: z.array(swapOrderSchema) })),
-  l2Book: frame('l2Book', bookSchema),
+  l2Book: frame('l2Book', bookFrameSchema),
   fills: frame(
     'fills',
     z.strictObject({ isSnapshot: z.literal(true).optional(), pair: z.string(), fills: z.array(chainFillSchema) }),

@@ -22,7 +22,7 @@ type UserStream =
 /** What a connection may subscribe to. `key` is equal for subscriptions that mean the same. */
 export type Subscription =
   | { kind: 'user'; type: UserStream; user: Address; aggregated: boolean; key: string }
-  | { kind: 'book'; market: number; by: Aggregation | null; key: string }
+  | { kind: 'book'; market: number; by: Aggregation | null; isFast: boolean; key: string }
   | { kind: 'mids'; dex: string | null; key: string }
   | { kind: 'trades'; market: number; key: string }
   | { kind: 'account'; source: AccountSource; key: string }
@@ -52,7 +52,8 @@ export function readSubscription(value: unknown, markets: readonly Market[]): Su
       const by = readAggregation(request);
       const market = marketOf(request.coin);
       const figures = by === null ? '' : `:${by.nSigFigs}:${by.mantissa ?? 1}`;
-      return { kind: 'book', market, by, key: `l2Book:${market}${figures}` };
+      const isFast = request.fast === true;
+      return { kind: 'book', market, by, isFast, key: `l2Book:${market}${figures}${isFast ? ':fast' : ''}` };
     }
     case 'fills':
     case 'curves': {

@@ -10,6 +10,7 @@ import { expect } from 'chai';
 import { JsonRpcProvider, keccak256 } from 'ethers';
 import { sandboxAccounts } from '../../deploy/sandbox/accounts.js';
 import type { Proposal } from '../../deploy/actions.js';
+import { readEnvironment } from '../../deploy/environment.js';
 import type { DeploymentRecord } from '../../deploy/record.js';
 import type { VerificationTarget } from '../../deploy/checks/verify.js';
 import { loadConfig } from '../../cli/config.js';
@@ -104,6 +105,20 @@ describe('npm run deploy', function () {
         .and.not.to.contain(key);
     }
     expect(existsSync(join(folder, '8453.json'))).to.equal(false);
+  });
+
+  it('takes endpoint and folder from the settings that init wrote, and a key from no file', () => {
+    const path = join(folder, 'settings');
+    writeFileSync(
+      path,
+      `DEPLOY_RPC_URL=http://one\nMANIFEST=/srv/x/8453.json\nDEPLOY_PRIVATE_KEY=${owner!.privateKey}\n`,
+    );
+    const read = { rpcUrl: 'http://one', privateKey: null, deployments: '/srv/x' };
+    expect(readEnvironment(path, {})).to.deep.equal(read);
+    const given = { DEPLOY_RPC_URL: 'http://two', DEPLOY_PRIVATE_KEY: '0x12' };
+    expect(readEnvironment(path, given)).to.deep.equal({ ...read, rpcUrl: 'http://two', privateKey: '0x12' });
+    expect(() => readEnvironment(join(folder, 'none'), {})).to.throw(/--env: can't read/);
+    expect(readEnvironment(undefined, {})).to.deep.equal({ rpcUrl: null, privateKey: null, deployments: null });
   });
 
   it('deploys, configures, and passes on to the owner of the configuration', async () => {

@@ -57,7 +57,7 @@ describe('Gathered levels', () => {
     let version = 1;
     const book = { eachLevel: levels, version: () => version } as unknown as Book;
     const ask = (mantissa: number | null): object =>
-      bookOf(market, { book: () => book }, 7, readAggregation({ nSigFigs: 5, mantissa }));
+      bookOf(market, { book: () => book }, 7, { by: readAggregation({ nSigFigs: 5, mantissa }) });
     const first = ask(null);
     expect(ask(1)).to.deep.equal(first);
     expect(ask(null)).to.deep.equal(first);

@@ -1,32 +1,30 @@
-/** Each service of the compose file that runs this program, started by the command and the environment that it has there. */
+/** Each service of the compose file that runs this program, by profile: its command and environment, from what the image has. */
 import { expect } from 'chai';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DCLinter } from 'dclint';
 import { Wallet } from 'ethers';
-import { parse } from 'yaml';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
+import { containerOf, isOurs, ofProfile, services, unpackImage, type Profile } from '../support/console/compose.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/console/program.js';
 import { until } from '../support/stack.js';
 
-interface Service {
-  command?: string[];
-  environment?: Record<string, string>;
-  restart?: string;
-  healthcheck?: { test: string[] };
-}
-
 const root = new URL('../../', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8');
-const { services } = parse(read('deploy/ops/compose.yaml'), { merge: true }) as { services: Record<string, Service> };
-const ours = Object.entries(services).filter(([, { command }]) => command?.[0] === 'serve');
-const entrypoint = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(read('deploy/ops/Dockerfile'))![1]!) as string[];
+const ours = Object.entries(services).filter(([, service]) => isOurs(service));
 const postgres = process.env.DATABASE_URL ?? '';
 const LIMIT_MS = 120_000;
+
+/** A container as a process. */
+interface Started {
+  program: Program;
+  env: Record<string, string>;
+  probe: string[];
+}
 
 /** What is used of the linter, whose own types name files without their extensions. */
 interface Linter {
@@ -55,11 +53,17 @@ function complaints(file: string): string[] {
 }
 
 describe('The processes of the compose file', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let chain: ManualChain;
   let folder: string;
+  /** What the image has of the project. */
+  let image: string;
 
   before(async () => {
+    // Builds what is not in line with its sources.
+    await runProgram(['node', 'scripts/curvebook.mjs', '--version'], {});
+    image = mkdtempSync(join(tmpdir(), 'curvebook-image-'));
+    unpackImage(image);
     folder = mkdtempSync(join(tmpdir(), 'curvebook-compose-'));
     chain = await startManualChain();
     await chain.provider.send('evm_setIntervalMining', [500]);
@@ -70,35 +74,78 @@ describe('The processes of the compose file', function () {
 
   after(async () => {
     await chain?.close();
-    rmSync(folder, { recursive: true, force: true });
+    for (const one of [folder, image]) rmSync(one, { recursive: true, force: true });
   });
 
-  /** The service's environment with what an operator fills in. */
-  function environmentOf({ environment = {} }: Service, databaseUrl: string, metricsPort = 0): Record<string, string> {
-    const filled: Record<string, string> = {
-      MANIFEST: join(folder, 'manifest.json'),
-      DATABASE_URL: databaseUrl,
-      RPC_URL: chain.rpcUrl,
-      OPERATOR_ADDRESS: chain.address('owner'),
-      METRICS_PORT: `${metricsPort}`,
-      POSTER_PRIVATE_KEY: chain.wallet('poster').privateKey,
-      SETTLER_PRIVATE_KEY: chain.wallet('settler').privateKey,
-      EXECUTOR_PRIVATE_KEY: chain.wallet('executor').privateKey,
-    };
-    return Object.fromEntries(
-      Object.entries(environment).map(([name, value]) => [
-        name,
-        filled[name] ?? value.replace(/^\$\{\w+:-(.*)\}$/, '$1').replace(/^\$\{\w+:\+.*\}$/, ''),
-      ]),
-    );
+  /** What an operator fills in. */
+  const settings = (): Record<string, string> => ({
+    MANIFEST: join(folder, 'manifest.json'),
+    DATABASE_PASSWORD: 'none',
+    RPC_URL: chain.rpcUrl,
+    OPERATOR_ADDRESS: chain.address('owner'),
+    ALERT_WEBHOOK_URL: 'http://127.0.0.1:9/',
+    GRAFANA_PASSWORD: 'none',
+    LOG_LEVEL: 'debug',
+    POSTER_PRIVATE_KEY: chain.wallet('poster').privateKey,
+    SETTLER_PRIVATE_KEY: chain.wallet('settler').privateKey,
+    EXECUTOR_PRIVATE_KEY: chain.wallet('executor').privateKey,
+  });
+
+  const container = (name: string, databaseUrl: string, metricsPort = 0) =>
+    containerOf(services[name]!, settings(), { databaseUrl, volumes: folder, port: 0, metricsPort });
+
+  async function startProfile(profile: Profile, databaseUrl: string): Promise<Map<string, Started>> {
+    const running = new Map<string, Started>();
+    for (const [name] of ofProfile(profile).filter(([, service]) => isOurs(service))) {
+      const { command, env, probe } = container(name, databaseUrl, await freePort('127.0.0.1'));
+      running.set(name, { program: startProgram(command, env, image), env, probe });
+    }
+    return running;
   }
 
-  /** What the container of a service runs; a published port gives way to a free one. */
-  const commandOf = ({ command = [] }: Service): string[] => [
-    ...entrypoint,
-    ...command.map((word) => (word === '8080' ? '0' : word)),
-  ];
-  const service = (name: string): Service => services[name]!;
+  const answers = async ({ env }: Started, probe: string[]): Promise<boolean> =>
+    (await runProgram(probe, env, image)).code === 0;
+
+  async function untilHealthy(running: ReadonlyMap<string, Started>): Promise<void> {
+    for (const [name, started] of running) {
+      const healthy = async (): Promise<boolean> => {
+        if (started.program.exitCode() !== null) throw new Error(`${name} ended:\n${started.program.output()}`);
+        return answers(started, started.probe);
+      };
+      await until(`${name} to be healthy`, healthy, LIMIT_MS);
+    }
+  }
+
+  /** Each process ends with 0 when it is told to stop, and no line of its log has a key. */
+  async function stopAll(running: ReadonlyMap<string, Started>): Promise<void> {
+    for (const [name, { program, env }] of running) {
+      program.kill('SIGTERM');
+      expect(await program.ended, `${name}:\n${program.output()}`).to.equal(0);
+      for (const [setting, value] of Object.entries(env).filter(([setting]) => setting.endsWith('_PRIVATE_KEY')))
+        if (value !== '') expect(program.output().toLowerCase(), setting).not.to.include(value.slice(2).toLowerCase());
+    }
+  }
+
+  /** Runs `act` on an empty schema of the server, and ends what it leaves running. */
+  async function onPostgres(act: (url: string, running: (some: Map<string, Started>) => void) => Promise<void>) {
+    const schema = `compose_${process.pid}_${Date.now()}`;
+    const db = await openDb(postgres);
+    const url = new URL(postgres);
+    url.searchParams.set('schema', schema);
+    let left: Map<string, Started> = new Map();
+    try {
+      await act(url.toString(), (some) => (left = some));
+    } finally {
+      await endAll(left);
+      await db.knex.raw('drop schema if exists ?? cascade', [schema]);
+      await db.close();
+    }
+  }
+
+  async function endAll(running: ReadonlyMap<string, Started>): Promise<void> {
+    for (const { program } of running.values()) program.kill('SIGKILL');
+    for (const { program } of running.values()) await program.ended;
+  }
 
   it('are described as the Compose Specification says, and a mistake in the file is noticed', () => {
     const path = fileURLToPath(new URL('deploy/ops/compose.yaml', root));
@@ -113,44 +160,58 @@ describe('The processes of the compose file', function () {
     for (const [name, { restart }] of ours) expect(restart, name).to.equal('on-failure');
   });
 
-  if (postgres !== '') {
-    it('all start and become healthy, say why they are not, stop with 0, and log no key', async () => {
-      const schema = `compose_${process.pid}`;
-      const db = await openDb(postgres);
-      const url = new URL(postgres);
-      url.searchParams.set('schema', schema);
-      const running = new Map<string, { program: Program; env: Record<string, string>; probe: string[] }>();
-      try {
-        for (const [name, one] of ours) {
-          const env = { ...environmentOf(one, url.toString(), await freePort('127.0.0.1')), LOG_LEVEL: 'debug' };
-          const [kind, ...probe] = one.healthcheck?.test ?? [];
-          expect(kind, name).to.equal('CMD');
-          running.set(name, { program: startProgram(commandOf(one), env), env, probe });
-        }
+  it('may write to their volumes alone, as nobody in particular, and gain no rights', () => {
+    for (const [name, service] of ours) {
+      expect([service.user, service.read_only, service.cap_drop, service.security_opt], name).to.deep.equal([
+        '1000:1000',
+        true,
+        ['ALL'],
+        ['no-new-privileges:true'],
+      ]);
+    }
+    const writable = Object.entries(services).filter(([, { read_only: readOnly }]) => readOnly !== true);
+    expect(writable.map(([name]) => name)).to.deep.equal(['alertmanager']);
+  });
 
-        for (const [name, { program, env, probe }] of running) {
-          const healthy = async (): Promise<boolean> => {
-            if (program.exitCode() !== null) throw new Error(`${name} ended:\n${program.output()}`);
-            return (await runProgram(probe, env)).code === 0;
-          };
-          await until(`${name} to be healthy`, healthy, LIMIT_MS);
-        }
+  it('of the profile single are one, which keeps its ledger on its volume', async () => {
+    mkdirSync(join(folder, 'data'), { recursive: true });
+    const before = readdirSync(image, { recursive: true }).length;
+    const running = await startProfile('single', 'none');
+    try {
+      expect([...running.keys()]).to.deep.equal(['curvebook']);
+      await untilHealthy(running);
+      const { env } = running.get('curvebook')!;
+      expect(env['DATABASE_URL']).to.equal(`sqlite:${join(folder, 'data', 'curvebook.sqlite')}`);
+      const { code, output } = await runProgram(['node', 'scripts/curvebook.mjs', 'status'], env, image);
+      expect([code, output.split('\n')[0]], output).to.deep.equal([0, 'ready']);
+      await stopAll(running);
+    } finally {
+      await endAll(running);
+    }
+    expect(readdirSync(image, { recursive: true }).length, 'nothing is written beside it').to.equal(before);
+  });
+
+  if (postgres !== '') {
+    it('of the profile roles all start and become healthy, and say why they are not', () =>
+      onPostgres(async (url, leave) => {
+        const running = await startProfile('roles', url);
+        leave(running);
+        await untilHealthy(running);
 
         const operate = (...args: string[]) =>
-          runProgram(['node', 'scripts/curvebook.mjs', ...args], running.get('watcher')!.env);
+          runProgram(['node', 'scripts/curvebook.mjs', ...args], running.get('watcher')!.env, image);
         const halted = await operate('halt', 'looking around');
         expect(halted.code, halted.output).to.equal(0);
-        for (const [name, { program, env, probe }] of running) {
-          const lives = async (): Promise<boolean> => (await runProgram(probe.slice(0, -1), env)).code === 0;
+        for (const [name, started] of running) {
+          const { program, env, probe } = started;
           // Cancels and reads go on: whoever sends requests to the gateway must not take it for dead.
           if (name === 'gateway') {
-            const takes = [...probe.slice(0, -1), '/ready', '/active'];
-            expect((await runProgram(takes, env)).code, name).to.equal(0);
+            expect(await answers(started, [...probe.slice(0, -1), '/ready', '/active']), name).to.equal(true);
             continue;
           }
           let said = '';
           const unready = async (): Promise<boolean> => {
-            const { code, output } = await runProgram(probe, env);
+            const { code, output } = await runProgram(probe, env, image);
             said = output;
             // It may have been behind before it heard of the halt.
             return code === 1 && output.includes('operator_halt');
@@ -159,33 +220,53 @@ describe('The processes of the compose file', function () {
           expect(said, name).to.match(/^\/ready 503 /);
           // A halt is for the operator to end: a restart would change nothing of it.
           expect(program.exitCode(), name).to.equal(null);
-          await until(`${name} to say that it lives`, lives, LIMIT_MS);
+          await until(`${name} to say that it lives`, () => answers(started, probe.slice(0, -1)), LIMIT_MS);
         }
 
-        for (const [name, { program, env }] of running) {
-          program.kill('SIGTERM');
-          expect(await program.ended, `${name}:\n${program.output()}`).to.equal(0);
-          const role = service(name).command!.at(service(name).command!.indexOf('--roles') + 1);
-          expect(program.output(), name).to.include(`serving ${role}`);
-          for (const [setting, value] of Object.entries(env).filter(([setting]) => setting.endsWith('_PRIVATE_KEY')))
-            expect(program.output().toLowerCase(), setting).not.to.include(value.slice(2).toLowerCase());
+        await stopAll(running);
+        for (const [name, { program }] of running) expect(program.output(), name).to.include(`serving ${name}`);
+      }));
+
+    it('of the profile scaled are two of each role, of which one works, and either of which is enough', () =>
+      onPostgres(async (url, leave) => {
+        const running = await startProfile('scaled', url);
+        leave(running);
+        const roles = [...running.keys()].map((name) => name.slice(0, -1));
+        expect([...new Set(roles)].flatMap((role) => [`${role}1`, `${role}2`])).to.deep.equal([...running.keys()]);
+        await untilHealthy(running);
+        const works = (name: string): Promise<boolean> => {
+          const asked = name.startsWith('gateway') ? '/active' : '/ready';
+          return answers(running.get(name)!, ['node', 'scripts/probe.mjs', asked]);
+        };
+        for (const role of new Set(roles)) {
+          const both = [`${role}1`, `${role}2`];
+          let working: string[] = [];
+          const one = async (): Promise<boolean> => {
+            working = [];
+            for (const name of both) if (await works(name)) working.push(name);
+            return working.length > 0;
+          };
+          await until(`a ${role} to work`, one, LIMIT_MS);
+          expect(working, 'of two').to.have.length(1);
+          const [gone = ''] = working;
+          const other = both.find((name) => name !== gone)!;
+          // Healthy while it waits, and not taken for one that works.
+          expect(await answers(running.get(other)!, running.get(other)!.probe), other).to.equal(true);
+          running.get(gone)!.program.kill('SIGKILL');
+          await running.get(gone)!.program.ended;
+          running.delete(gone);
+          await until(`${other} to work`, () => works(other), LIMIT_MS);
         }
-      } finally {
-        for (const { program } of running.values()) program.kill('SIGKILL');
-        for (const { program } of running.values()) await program.ended;
-        await db.knex.raw('drop schema if exists ?? cascade', [schema]);
-        await db.close();
-      }
-    });
+        await stopAll(running);
+      }));
   }
 
   it('are not started again for a wrong or missing setting, whose value is not told', async () => {
-    const settler = service('settler');
-    const env = environmentOf(settler, `sqlite:${join(folder, 'one.sqlite')}`);
-    const bare = ['node', 'scripts/curvebook.mjs', ...settler.command!];
+    const { command, env } = container('settler', `sqlite:${join(folder, 'one.sqlite')}`);
+    const bare = ['node', 'scripts/curvebook.mjs', ...command.slice(2)];
     expect((await runProgram(bare, { ...env, POLL_INTERVAL_MS: 'soon' })).code).to.equal(1);
     const { SETTLER_PRIVATE_KEY: _, ...without } = env;
-    const missing = await runProgram(commandOf(settler), without);
+    const missing = await runProgram(command, without);
     expect(missing.code).to.equal(0);
     expect(missing.output).to.include('SETTLER_PRIVATE_KEY: required');
     const wrong = await runProgram(bare, { ...env, SETTLER_PRIVATE_KEY: `${Wallet.createRandom().privateKey}00` });
@@ -196,14 +277,13 @@ describe('The processes of the compose file', function () {
   });
 
   it('are started again when a database does not answer', async () => {
-    const watcher = service('watcher');
-    const env = environmentOf(watcher, 'postgres://nobody@127.0.0.1:1/none');
-    const { code, output } = await runProgram(commandOf(watcher), env);
+    const { command, env } = container('watcher', 'postgres://nobody@127.0.0.1:1/none');
+    const { code, output } = await runProgram(command, env, image);
     expect(code, output).to.equal(75);
   });
 
   it('keep the exit code of commands', async () => {
-    const env = environmentOf(service('gateway'), `sqlite:${join(folder, 'two.sqlite')}`);
-    expect((await runProgram([...entrypoint, 'maker', 'approve', 'nobody'], env)).code).to.equal(1);
+    const { command, env } = container('gateway', `sqlite:${join(folder, 'two.sqlite')}`);
+    expect((await runProgram([...command.slice(0, 2), 'maker', 'approve', 'nobody'], env, image)).code).to.equal(1);
   });
 });

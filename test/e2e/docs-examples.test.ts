@@ -28,11 +28,12 @@ const REASONS = [
   'asks for a password',
   'needs Docker; test/e2e/compose.test.ts runs its processes',
   'test/chain/deploy-cli.test.ts runs it',
-  'test/core/init.test.ts and test/e2e/doctor.test.ts and test/chain/deploy-cli.test.ts run its commands',
   'test/chain/upgrade.test.ts runs its steps',
   'test/e2e/backup.test.ts runs both',
+  'test/e2e/newcomer.test.ts runs it',
   'test/ledger/db/replication.test.ts runs its settings',
   'test/sdk/trust.test.ts and test/keepers/executor/limit-orders.test.ts do the same',
+  'test/server/docs/systemd.test.ts checks the units',
   'test/server/swap/swap-cancel.test.ts signs what it describes',
 ];
 const SERVE = 'node scripts/curvebook.mjs serve ';

@@ -45,6 +45,7 @@ const REACH = [
   'gasless waits for the one before',
   'gasless filled',
   'gasless reverted',
+  'gasless emptied',
   'gasless owner not trusted',
 ] as const;
 const REACH_RAISED = ['raised', 'carry kept'] as const;

@@ -9,6 +9,7 @@ import { MAX_REORG_BLOCKS, planReconcile } from '../../keepers/watcher/reconcile
 import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import type { CompactionStep } from '../../ledger/orders/compaction.js';
 import { readHalt } from '../../ledger/chain/ledger-log.js';
+import { packBook, unpackBook } from '../../ledger/chain/packed-book.js';
 import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { fillSeqs, fillWithLegs, userOrderFills } from '../../ledger/views/reads.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
@@ -207,9 +208,18 @@ describe('retention of the order log', () => {
       await db.knex('folded_orders').where(where).delete();
       expect(await found()).to.equal('folded orders');
       await db.knex('folded_orders').insert(row!);
-      await db.knex('snapshots').update({ payload: db.knex.raw("replace(payload, '300000', '300001')") });
+      const books = await db.knex('snapshots').select<{ market: number; seq: number; payload: string }[]>();
+      for (const { payload, ...key } of books) {
+        const book = unpackBook(payload);
+        const orders = [...book.asks, ...book.bids];
+        for (const order of orders) order.priceTicks += order.priceTicks === 300_000n ? 1n : 0n;
+        await db
+          .knex('snapshots')
+          .where(key)
+          .update({ payload: packBook(book) });
+      }
       expect(await found()).to.equal('curves');
-      await db.knex('snapshots').update({ payload: db.knex.raw("replace(payload, '300001', '300000')") });
+      for (const { payload, ...key } of books) await db.knex('snapshots').where(key).update({ payload });
       await verify();
       const { orderSeq } = await readCompactionPosition(db.knex);
       const [next] = await readOrderRows(db.knex, { after: orderSeq, limit: 1 });

@@ -2,8 +2,10 @@
 import { expect } from 'chai';
 import { Wallet, parseEther, type ContractTransactionResponse, type TransactionResponse } from 'ethers';
 import { REQUEST_GAS, eventGas, settleGas, type SettlePart } from '../../core/settle-gas.js';
+import type { Address } from '../../core/types.js';
 import { describeWaiting, readWaiting } from '../../cli/commands/waiting.js';
 import { settleCalldata } from '../../keepers/settler/plan.js';
+import { custodyEventsOf } from '../../ledger/chain/claims.js';
 import { Custodian__factory, SmartAccount__factory, Together__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
@@ -172,13 +174,13 @@ describe('griefing the settler', function () {
     });
 
     const custodianCalls = Custodian__factory.createInterface();
-    const asked = (custodian: string): Call => [
+    const asked = (custodian: string, symbol = 'WETH'): Call => [
       custodian,
-      custodianCalls.encodeFunctionData('requestWithdraw', [weth(), 1n]),
+      custodianCalls.encodeFunctionData('requestWithdraw', [custody.token(symbol), 1n]),
     ];
-    const executed = (custodian: string): Call => [
+    const executed = (custodian: string, symbol = 'WETH'): Call => [
       custodian,
-      custodianCalls.encodeFunctionData('executeWithdraw', [weth()]),
+      custodianCalls.encodeFunctionData('executeWithdraw', [custody.token(symbol)]),
     ];
 
     /** A contract that is a maker, or controls makers, and makes any calls in one transaction. */
@@ -196,16 +198,17 @@ describe('griefing the settler', function () {
     }
 
     /** Gives it something to withdraw. */
-    async function fund(account: string, call: (target: string, data: string) => Call): Promise<Call[]> {
+    async function fund(
+      account: string,
+      call: (target: string, data: string) => Call,
+      symbol = 'WETH',
+    ): Promise<Call[]> {
       const { custodian } = chain.manifest.contracts as Record<string, string>;
-      const erc20 = chain.tokenAs('WETH', 'taker1').interface;
-      await sent(
-        () =>
-          chain.tokenAs('WETH', 'taker1').getFunction('transfer')(account, 1_000n, GAS) as Promise<TransactionResponse>,
-      );
+      const [token, erc20] = [custody.token(symbol), chain.tokenAs(symbol, 'taker1')];
+      await sent(() => erc20.getFunction('transfer')(account, 1_000n, GAS) as Promise<TransactionResponse>);
       return [
-        call(weth(), erc20.encodeFunctionData('approve', [custodian!, 1_000n])),
-        call(custodian!, custodianCalls.encodeFunctionData('deposit', [weth(), 1_000n])),
+        call(token, erc20.interface.encodeFunctionData('approve', [custodian!, 1_000n])),
+        call(custodian!, custodianCalls.encodeFunctionData('deposit', [token, 1_000n])),
       ];
     }
 
@@ -227,6 +230,38 @@ describe('griefing the settler', function () {
       }
       const [trips, settled] = [paid.griefers - before, paid.operator - firstGas];
       expect(settled <= trips, `${settled} against ${trips}`).to.equal(true);
+      await custody.expectSound();
+    });
+
+    it('two tokens of one maker, settled together and paid in one transaction, count for no more than they cost', async () => {
+      await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
+      const { custodian } = chain.manifest.contracts as Record<string, string>;
+      const together = await deployTogether();
+      const both = (call: (custodian: string, symbol: string) => Call): Call[] =>
+        ['WETH', 'USDC'].map((symbol) => call(custodian!, symbol));
+      /** Makes the calls in one transaction, which may count for what it costs and no more. */
+      const made = async (...calls: Call[]): Promise<void> => {
+        const before = paid.griefers;
+        await sent(() => together.calls(calls));
+        const events = await custodyEventsOf(stack.db.knex, together.address.toLowerCase() as Address, 100);
+        const asking = events.findLast(({ kind }) => kind === 'requested')!.txHash;
+        const counted = events.reduce((sum, one) => (one.txHash === asking ? sum + one.paidGas! : sum), 0n);
+        const gas = paid.griefers - before;
+        expect(counted > 0n && counted <= gas, `${counted} of ${gas}`).to.equal(true);
+      };
+      const joining: Call[] = [];
+      for (const symbol of ['WETH', 'USDC'])
+        joining.push(...(await fund(together.address, (target, data) => [target, data], symbol)));
+      await made(...joining, ...both(asked));
+      expect(settlements, 'both at first, in one transaction').to.equal(1);
+      for (let i = 0; i < 3; i++) {
+        await made(...both(executed), ...both(asked));
+        await passed(DAY_MS);
+        expect(settlements, 'they have not paid for both').to.equal(1 + i);
+        await made(...both(asked), ...both(asked));
+        await passed(DAY_MS);
+        expect(settlements, 'and now they have').to.equal(2 + i);
+      }
       await custody.expectSound();
     });
 

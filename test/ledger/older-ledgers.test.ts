@@ -63,6 +63,10 @@ forEachDatabase((name, _open, openBare) =>
           const { market, fillSeq, legs } = ledger.fill;
           const { decomposition } = (await fillWithLegs(db.knex, market, fillSeq))!;
           expect(decomposition.legs.map(textOf)).to.deep.equal(legs);
+          // Books that were JSON are packed, the same in what they say: curves were verified against them.
+          const books = await db.knex('snapshots').select<{ payload: string }[]>('payload');
+          expect(books).not.to.have.lengthOf(0);
+          for (const { payload } of books) expect(payload).not.to.match(/^\{/);
         });
 
         it('takes orders, a deposit and a checkpoint, and verifies after them', async () => {

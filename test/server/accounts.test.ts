@@ -376,12 +376,23 @@ describe('accounts', () => {
       // A reader of metrics sees the same of the newest day.
       const facts = await readBusiness(db.knex, MARKETS, { nativeToken: WETH.address, nowMs });
       expect(facts.gasWei.settler).to.equal(777n);
+      let namedMakers = 0;
       for (const one of facts.markets) {
         const shares = one.makers.map(({ fillShare }) => fillShare);
         expect(shares.every(({ part }, i) => i === 0 || part <= shares[i - 1]!.part)).to.equal(true);
         expect(one.makers.length).to.be.within(one.fills > 0n ? 1 : 0, 4);
         expect(one.makerCount).to.be.within(one.makers.length, 4);
+        const heard = await hear(server.get, MARKETS[one.market]!);
+        for (const { maker, positionUnits, unrealisedUnits } of one.makers) {
+          const slow = slowMaker(heard, [], maker, nowMs);
+          expect([positionUnits, unrealisedUnits], `${maker}, seed ${seed}`).to.deep.equal([
+            slow.open,
+            slow.unrealised,
+          ]);
+        }
+        namedMakers += one.makers.length;
       }
+      expect(namedMakers).to.be.greaterThan(0);
     });
 
     it('name the five largest makers of a pair, of however many, and count the others', async () => {

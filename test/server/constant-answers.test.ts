@@ -60,6 +60,7 @@ const CALLS: Calls = {
   '/v0/makers/{maker}/performance': ({ makers }) =>
     makers.flatMap((maker) => perPair((pair) => `/v0/makers/${maker}/performance?pair=${pair}&interval=1h`)),
   '/v0/operator/summary': () => perPair((pair) => `/v0/operator/summary?pair=${pair}`),
+  '/v0/operator/halts': () => ['/v0/operator/halts'],
   '/v0/takers/{address}/summary': ({ takers }) => takers.map((taker) => `/v0/takers/${taker}/summary`),
   '/v0/fills/{fill_seq}/decomposition': (_world, fills) =>
     fills.map(({ pair, fill_seq }) => `/v0/fills/${fill_seq}/decomposition?pair=${pair}`),

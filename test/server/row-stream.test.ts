@@ -30,7 +30,14 @@ describe('Downloads', () => {
     const socket = { bytesWritten: 0, writableLength: 0 };
     let destroyed = 0;
     const res = Object.assign(new EventEmitter(), { socket, destroy: () => (destroyed += 1) });
-    const ctx = { ip: '10.0.0.1', path: '/v0/fills', set: () => undefined, res, body: null as Readable | null };
+    const ctx = {
+      ip: '10.0.0.1',
+      path: '/v0/fills',
+      query: {},
+      set: () => undefined,
+      res,
+      body: null as Readable | null,
+    };
     return { ctx: ctx as unknown as Context, socket, destroyed: () => destroyed };
   }
 

@@ -7,12 +7,18 @@ import { canonicalSnapshot } from '../../core/snapshot.js';
 import { keccak256 } from '../../core/hash.js';
 import { parseUnits as toUnits } from '../../core/amounts.js';
 import { subticksToPrice, unitsToSize } from '../../core/market.js';
-import type { Address, Market, MarketSnapshot } from '../../core/types.js';
+import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
+import { insertHalt } from '../../ledger/chain/halts.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { insertCosts } from '../../ledger/transactions/costs.js';
+import { insertOutbox } from '../../ledger/transactions/outbox.js';
+import { storeKeeper } from '../../ledger/transactions/senders.js';
+import { operatorHaltsSchema } from '../../server/read/accounts/operator-halts.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
 import { curveSchema } from '../../server/read/curve.js';
 import { statusSchema, STATUS_MAX_AGE_MS } from '../../server/read/status.js';
@@ -71,6 +77,8 @@ forOneDatabase((name, open) =>
     const status = async (): Promise<Status> => statusSchema.parse((await server!.get('/v0/status')).body);
     const curve = async (seq: number): Promise<Curve> =>
       curveSchema.parse((await server!.get(`/v0/curves/WETH-USDC/${seq}`)).body);
+    const halts = async (): Promise<z.infer<typeof operatorHaltsSchema>> =>
+      operatorHaltsSchema.parse((await server!.get('/v0/operator/halts')).body);
     const token = (symbol: string): Address =>
       chain.manifest.tokens.find((one) => one.symbol === symbol)!.address.toLowerCase() as Address;
 
@@ -122,6 +130,8 @@ forOneDatabase((name, open) =>
           curve_seq: null,
           deadline_sec: null,
           block_number: null,
+          consumed_ask: null,
+          consumed_bid: null,
           prepared_seq: 0,
           fill_seq: 0,
         },
@@ -210,6 +220,12 @@ forOneDatabase((name, open) =>
       const end = ends.reduce((sum, size) => (sum < 35n * 10n ** 16n ? sum + size : sum), 0n);
       expect(parseUnits(raised.raised_ask, 18)).to.equal(end - 35n * 10n ** 16n);
       expect(end).to.be.above(35n * 10n ** 16n);
+      // What the landing raised is consumed, and a touch of the curve changes nothing about it.
+      expect((await status()).curves[0]).to.deep.include({
+        curve_seq: 2,
+        consumed_ask: unitsToSize(stack.markets[0] as Market, end),
+        consumed_bid: '0',
+      });
       await buy(10n ** 16n);
       await land();
       const explained = await server.get('/v0/fills/3/decomposition');
@@ -258,6 +274,67 @@ forOneDatabase((name, open) =>
       expect(lost?.fills[0]?.notifications).to.deep.equal([
         { maker, oid: told?.oid, tid: told?.tid, price: '3000', size: '0.1' },
       ]);
+      const stops = await halts();
+      expect(stops.reversals).to.deep.equal([lost]);
+      expect(stops.halts.map(({ code, ended_by }) => [code, ended_by])).to.deep.equal([
+        ['canonical_mismatch', 'reversal'],
+      ]);
+      expect(stops.halts[0]?.ended_ms).to.equal(lost?.time_ms);
+    });
+
+    it('says what each signer spends, and why its newest transaction reverted', async () => {
+      const db = await open();
+      server = await startReadServer(db, [WETH_USDC], { nowMs: () => (nowMs += STATUS_MAX_AGE_MS) });
+      const signer: Address = `0x${'a1'.repeat(20)}`;
+      const seenMs = nowMs;
+      const sent = { signer, to: signer, raw: '0x' as const, sentMs: 1, validUntilSec: null, maxFeeWei: null };
+      const cost = { signer, txKey: 'post:1', blockNumber: 7, gasUsed: 21_000, seenMs, succeeded: true };
+      const hash = (nonce: number): Hex => `0x${`${nonce}`.padStart(64, '0')}`;
+      await db.knex.transaction(async (tx) => {
+        await insertOutbox(tx, { ...sent, txKey: 'post:1', nonce: 0, hash: hash(0) });
+        await insertCosts(tx, 'poster', [
+          // Before the hour, two reverts within it, and one of which nobody has a receipt.
+          { ...cost, nonce: 0, hash: hash(0), feeWei: 5n * 10n ** 18n, seenMs: seenMs - 3_600_000 },
+          { ...cost, nonce: 1, hash: hash(1), feeWei: 10n ** 15n, succeeded: false, revertReason: 'StaleSeq' },
+          { ...cost, nonce: 2, hash: hash(2), feeWei: 10n ** 15n, succeeded: false, revertReason: 'NotPoster' },
+          { ...cost, nonce: 3, hash: hash(3), feeWei: 10n ** 15n },
+          { ...cost, nonce: 4, hash: '0x', feeWei: 0n, succeeded: false },
+        ]);
+        await storeKeeper(tx, 'poster', { signer, budgetWei: 10n ** 17n });
+      });
+      const { transactions, keepers } = await status();
+      expect(transactions).to.deep.equal([
+        {
+          ...{ signer, role: 'poster', unmined: 1, oldest_sent_ms: 1, spent_last_hour: '0.003' },
+          last_revert: { hash: hash(2), block_number: 7, time_ms: seenMs, reason: 'NotPoster' },
+        },
+      ]);
+      expect(keepers.map(({ role, gas }) => [role, gas])).to.deep.equal([
+        ['gateway', null],
+        ['watcher', null],
+        ['poster', { signer, spent_last_hour: '0.003', budget_per_hour: '0.1' }],
+        ['settler', { signer: null, spent_last_hour: '0', budget_per_hour: null }],
+        ['executor', { signer: null, spent_last_hour: '0', budget_per_hour: null }],
+      ]);
+    });
+
+    it('lists the halts of the operator, what the watcher found, and what ended each', async () => {
+      const db = await open();
+      server = await startReadServer(db, [WETH_USDC]);
+      const act = (kind: 'halt' | 'resume', timeMs: number) =>
+        appendOperatorRow(db, { kind, timeMs, maker: null, note: 'why' });
+      await act('halt', 1);
+      await act('resume', 2);
+      await db.knex.transaction((tx) => insertHalt(tx, { code: 'operator_loss', message: 'so much', timeMs: 3 }));
+      await act('resume', 4);
+      await act('halt', 5);
+      await db.knex.transaction((tx) => insertHalt(tx, { code: 'missing_depth', message: 'less', timeMs: 6 }));
+      expect((await halts()).halts.map(({ message: _, ...one }) => Object.values(one))).to.deep.equal([
+        ['missing_depth', false, 6, null, null],
+        ['operator', true, 5, null, null],
+        ['operator_loss', false, 3, 4, 'resume'],
+        ['operator', true, 1, 2, 'resume'],
+      ]);
     });
 
     it('reads the logs at most once a second, and again after a failure', async () => {
@@ -271,7 +348,7 @@ forOneDatabase((name, open) =>
       one.deps.store.platform = async () => {
         reads += 1;
         if (failing) throw new Error('no database');
-        return platform();
+        return platform(clockMs);
       };
       expect((await fetch(`${one.url}/v0/status`)).status).to.equal(500);
       failing = false;

@@ -3,6 +3,7 @@
  * a simulation must not run meanwhile.
  */
 import crypto from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import promises from 'node:timers/promises';
@@ -92,6 +93,22 @@ export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher
     scheduler.after(delayMs, () => controller.abort(new DOMException('The operation timed out', 'TimeoutError')));
     return controller.signal;
   };
+  const combined: WeakRef<AbortSignal>[] = [];
+  const realAny = AbortSignal.any.bind(AbortSignal);
+  const anySignal = (signals: AbortSignal[]): AbortSignal => {
+    const made = realAny(signals);
+    combined.push(new WeakRef(made));
+    return made;
+  };
+  /** Node keeps a combined signal that has listeners, and through them all of the simulation: nobody takes away those of what waits at its end. */
+  const forgetListeners = (): void => {
+    for (const one of combined) {
+      const signal = one.deref();
+      if (signal === undefined) continue;
+      for (const listener of getEventListeners(signal, 'abort'))
+        signal.removeEventListener('abort', listener as () => void);
+    }
+  };
   const randomUUID = (): string => {
     const hex = Array.from({ length: 32 }, () => decisions.int('uuid', 0, 15).toString(16)).join('');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
@@ -119,13 +136,14 @@ export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher
     setImmediate: (value?: unknown, options: { signal?: AbortSignal } = {}) => wait(0, value, options.signal),
   });
   replace(performance, { now: () => scheduler.nowMs() });
-  replace(AbortSignal, { timeout: timeoutSignal });
+  replace(AbortSignal, { timeout: timeoutSignal, any: anySignal });
   replace(Math, { random: () => decisions.unit('Math.random') });
   replace(crypto, { randomUUID });
   replace(globalThis.crypto, { randomUUID });
   syncBuiltinESMExports();
   return () => {
     for (const restore of undo.reverse()) restore();
+    forgetListeners();
     syncBuiltinESMExports();
   };
 }

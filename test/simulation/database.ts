@@ -3,6 +3,7 @@ import { SqliteClient } from '../../ledger/db/dialects.js';
 import { createAnswers } from './speed/answers.js';
 import { createFences } from './sql/fences.js';
 import type { HintBoard } from './sql/hints.js';
+import { statementOf, type StatementText } from './sql/statement.js';
 import { never, type Actor } from './scheduler.js';
 import { nameOf, strikes, type Simulation } from './world.js';
 
@@ -16,9 +17,26 @@ interface Connection {
 type Query = { sql: string; bindings?: readonly unknown[]; response?: unknown };
 type Send = (connection: Connection, query: Query) => Promise<unknown>;
 
-const INSERTS = /^\s*(?:insert|replace)\b[^(]*?\binto ["`]?(\w+)/i;
-
 const broken = (what: string): Error => Object.assign(new Error(`disk I/O error ${what}`), { code: 'SQLITE_IOERR' });
+
+/** The returned function closes every connection that was opened since and is open still: of those who live when a simulation ends. */
+export function rememberConnections(): () => void {
+  const prototype = SqliteClient.prototype as unknown as { acquireRawConnection(): Promise<Connection> };
+  const { acquireRawConnection } = prototype;
+  const opened = new Set<Connection>();
+  prototype.acquireRawConnection = function () {
+    const made = acquireRawConnection.call(this);
+    void made.then(
+      (connection) => opened.add(connection),
+      () => undefined,
+    );
+    return made;
+  };
+  return () => {
+    Reflect.deleteProperty(prototype, 'acquireRawConnection');
+    for (const connection of opened) if (connection.open) connection.close();
+  };
+}
 
 /** Has every statement of a process pass through the simulation; the returned function ends that. `committed` hears of the tables with new rows. */
 export function installDatabaseFaults(
@@ -52,12 +70,11 @@ export function installDatabaseFaults(
     });
   }
 
-  function noteInsert(connection: Connection, sql: string): void {
-    if (/^BEGIN/i.test(sql)) grown.delete(connection);
-    const table = INSERTS.exec(sql)?.[1];
-    if (table === undefined) return;
+  function noteInsert(connection: Connection, { isBegin, insertsInto }: StatementText): void {
+    if (isBegin) grown.delete(connection);
+    if (insertsInto === null) return;
     const tables = grown.get(connection) ?? new Set();
-    grown.set(connection, tables.add(table.toLowerCase()));
+    grown.set(connection, tables.add(insertsInto));
   }
 
   async function query(this: unknown, connection: Connection, sent: Query): Promise<unknown> {
@@ -67,11 +84,12 @@ export function installDatabaseFaults(
     if (!owners.has(connection)) own(connection, actor);
     const where = nameOf(actor);
     const { sql } = sent;
-    const isCommit = /^COMMIT/i.test(sql);
+    const statement = statementOf(sql);
+    const { isBegin, isCommit, isRollback } = statement;
     const endedTransaction = severed.get(connection);
     if (endedTransaction !== undefined) {
       // Whatever is still sent of a transaction fails with its session; without it each statement would be carried out by itself.
-      if (!endedTransaction || /^(?:BEGIN|ROLLBACK)/i.test(sql)) severed.delete(connection);
+      if (!endedTransaction || isBegin || isRollback) severed.delete(connection);
       throw broken('after its session was ended');
     }
     if (strikes(world, isCommit ? 'crashBeforeCommit' : 'crashAtStatement', where)) {
@@ -80,8 +98,8 @@ export function installDatabaseFaults(
     }
     if (strikes(world, 'dbSlow', where)) await scheduler.sleep(world.decisions.int('dbSlowMs', 1, 300));
     if (actor.isDead) return never();
-    if (/^BEGIN/i.test(sql) && strikes(world, 'dbFailBegin', where)) throw broken('at the beginning');
-    if (!isCommit && connection.inTransaction && !/^ROLLBACK/i.test(sql) && strikes(world, 'dbFailStatement', where))
+    if (isBegin && strikes(world, 'dbFailBegin', where)) throw broken('at the beginning');
+    if (!isCommit && !isRollback && connection.inTransaction && strikes(world, 'dbFailStatement', where))
       throw broken('in a statement');
     if (isCommit && strikes(world, 'dbFailBeforeCommit', where)) {
       connection.exec('ROLLBACK');
@@ -89,7 +107,7 @@ export function installDatabaseFaults(
     }
     if (isCommit) fences.committing(connection, where);
     const answer = await answers.of(connection, sent, () => original.call(this, connection, sent));
-    noteInsert(connection, sql);
+    noteInsert(connection, statement);
     fences.sent(connection, sent);
     hints.sent(connection, sql);
     record.trace(() => `${scheduler.nowMs()} ${where} ${sql.slice(0, 60).replace(/trx\d+/, 'trx')}`);

@@ -35,8 +35,9 @@ export function createDecisions(seed: number, only: ReadonlySet<string> | null =
     taken,
     happens(what, probability) {
       const { n, unit } = draw(what);
+      if (unit >= probability) return false;
       const key = `${what}#${n}`;
-      if (unit >= probability || (only !== null && !only.has(key))) return false;
+      if (only !== null && !only.has(key)) return false;
       taken.push(key);
       return true;
     },

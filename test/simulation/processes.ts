@@ -226,7 +226,7 @@ export function createBackend(
     place.readiness = context.readiness;
     place.status = ledger.status;
     const swapWriter = writers.get('swap');
-    const executor = swapWriter === undefined ? null : startExecutor(context, swapWriter, signal);
+    const executor = swapWriter === undefined ? null : await startExecutor(context, swapWriter, signal);
     if (executor !== null) wakeBy(['generations', 'swaps'], executor.wake);
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {

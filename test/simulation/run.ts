@@ -8,7 +8,7 @@ import { createAuditor } from './auditor.js';
 import { createSimulatedChain } from './chain.js';
 import { createClients } from './clients.js';
 import { installClock, realTurn } from './clock.js';
-import { installDatabaseFaults } from './database.js';
+import { installDatabaseFaults, rememberConnections } from './database.js';
 import { createDecisions } from './decisions.js';
 import { createEndpoints } from './endpoints.js';
 import { createLocks } from './locks.js';
@@ -92,6 +92,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   let path = join(folder, 'ledger.sqlite');
   await writeTemplate(path);
   const uninstallLean = installLeanKnex();
+  const closeConnections = rememberConnections();
   const uninstall = installClock(scheduler, decisions, (...args) => fetcher(...args));
   let uninstallFaults = (): void => undefined;
   let blocks = 0;
@@ -192,6 +193,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     record.violate(`the simulation itself: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   } finally {
     uninstallFaults();
+    closeConnections();
     uninstall();
     uninstallLean();
     Error.stackTraceLimit = stackTraceLimit;

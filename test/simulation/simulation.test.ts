@@ -1,8 +1,11 @@
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { fcOptions } from '../support/fc.js';
+import { realTurn } from './clock.js';
 import { simulateAll } from './crew.js';
 import { createDecisions } from './decisions.js';
 import { DEFAULT_FAULTS } from './faults.js';
@@ -15,6 +18,17 @@ const BLOCKS = 100;
 /** As many runs reach every fault and every way of recovery. */
 const SEEDS = 40;
 const THREADS = Math.min(2, availableParallelism());
+
+/** Paths of this process's open files; a descriptor may be gone before its path is read. */
+function openFiles(): string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(join('/proc/self/fd', fd))];
+    } catch {
+      return [];
+    }
+  });
+}
 
 describe('a run that is gone on with', () => {
   it('leaves out what the same code did, and runs again what was cut off', () => {
@@ -56,6 +70,26 @@ describe('the whole backend on a virtual clock', () => {
     const first = await of(7);
     expect(await of(7)).to.equal(first);
     expect(await of(8)).to.not.equal(first);
+  });
+
+  it('leaves neither memory nor open files behind', async function () {
+    this.timeout(120_000);
+    // What all of a simulation holds, and nothing else once it has returned.
+    const run = async (): Promise<WeakRef<object>> => {
+      const faults = { ...DEFAULT_FAULTS };
+      await simulate({ seed: 3, blocks: 10, faults });
+      return new WeakRef(faults);
+    };
+    const held = await run();
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    // What one collection frees may hold more until its finalizers ran, in a later turn.
+    for (let rounds = 0; rounds < 20 && held.deref() !== undefined; rounds += 1) {
+      await realTurn();
+      collect();
+    }
+    expect(held.deref()).to.equal(undefined);
+    expect(openFiles().filter((path) => path.includes('curvebook-simulation-'))).to.deep.equal([]);
   });
 
   it('stays right while everything around it fails, and goes on when that is over', async function () {

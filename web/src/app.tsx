@@ -105,7 +105,7 @@ function Frame({ deployment }: { deployment: Deployment }) {
                 <Route path="/" component={OverviewPage} />
                 <Route path="/market/:pair?" component={MarketPage} />
                 <Route path="/swap" component={SwapPage} />
-                <Route path="/maker" component={MakerPage} />
+                <Route path="/maker/:pair?" component={MakerPage} />
                 <Route path="/operator" component={OperatorPage} />
                 <Route path="/fills/:pair/:seq">{({ seq }) => <FillPage fillSeq={seq} />}</Route>
                 <Route>

@@ -51,8 +51,21 @@ export function shown(value: string, decimals?: number): string {
   return `${negative ? '−' : ''}${grouped}${kept === '' ? '' : `.${kept}`}`;
 }
 
+/** A price or size of a grid, with as many places as its step has, so that a column is read by its points. */
+export function onGrid(value: string, step: string): string {
+  const places = step.split('.')[1]?.length ?? 0;
+  const [whole = '0', fraction = ''] = shown(value).split('.');
+  return places === 0 ? shown(value) : `${whole}.${fraction.padEnd(places, '0')}`;
+}
+
 /** In lists of amounts; all digits are in the title. */
 export const LIST_PLACES = 6;
+
+/** In a column: cut off to so many places and filled up to them, so that the column is read by its points. */
+export function inColumn(value: string, places = LIST_PLACES): string {
+  const [whole = '0', fraction = ''] = shown(value, places).split('.');
+  return `${whole}.${fraction.padEnd(places, '0')}`;
+}
 
 /** The value between two decimals, exactly. */
 export function middle(a: string, b: string): string {

@@ -94,14 +94,15 @@ export function useStream<S extends Subscription, T>(
     let state: T | null = null;
     let isFresh = true;
     let planned: number | null = null;
-    let drawnMs = 0;
+    let dueMs = 0;
     const draw = (nowMs: number): void => {
-      if (nowMs - drawnMs < FRAME_MS) {
+      if (nowMs < dueMs) {
         planned = requestAnimationFrame(draw);
         return;
       }
       planned = null;
-      drawnMs = nowMs;
+      // A frame of the screen that comes late does not put off those after it.
+      dueMs = nowMs - dueMs < FRAME_MS ? dueMs + FRAME_MS : nowMs + FRAME_MS;
       setHeld({ key, value: { data: state, atMs: Date.now(), error: null } });
     };
     const stop = stream.subscribe(

@@ -13,8 +13,9 @@ import { readerOf, signerOf } from './wallet/signer.js';
 export interface Done {
   request: string;
   answer: string;
-  /** Where in the console its result is shown. */
+  /** Where in the console its result is shown, and the fill that it was. */
   place?: string;
+  fillSeq?: number;
 }
 
 interface Acting {
@@ -54,8 +55,10 @@ export async function swapAsTaker2(acting: Acting, amount: string): Promise<void
     const { swaps } = await read.get('/v0/takers/{address}/swaps', { path, query: { limit: 20 } });
     const found = swaps.find(({ tx_hash }) => tx_hash === hash);
     if (found !== undefined) {
-      const answer = `taker2 got ${shown(found.amount_out)} ${quote}, in fill ${found.fill_seq ?? ''}`;
-      return tell({ request, answer, place: `/fills/${encodeURIComponent(pair)}/${found.fill_seq ?? ''}` });
+      const { fill_seq: fillSeq } = found;
+      const answer = `taker2 got ${shown(found.amount_out)} ${quote}, in fill ${fillSeq ?? ''}`;
+      const place = `/fills/${encodeURIComponent(pair)}/${fillSeq ?? ''}`;
+      return tell({ request, answer, place, ...(fillSeq === null ? {} : { fillSeq }) });
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }

@@ -1,10 +1,12 @@
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { Link } from 'wouter';
 import { explained } from './explained.js';
 import { useShown } from './market-context.js';
 import { usePlatform } from './platform.js';
 import type { Done } from './sandbox-acts.js';
 import { useWallets } from './wallet/session.js';
+
+const FillPage = lazy(async () => ({ default: (await import('./pages/fill.js')).FillPage }));
 
 /** In base tokens, of each market's own worth. */
 const SWAPPED: Readonly<Record<string, string>> = { cbBTC: '0.05' };
@@ -51,6 +53,7 @@ export function SandboxControls() {
 
   const names = { read, deployment, base, quote, pair: market.pair, accounts };
   const amount = SWAPPED[base] ?? '1';
+  const fillSeq = done.find((one) => one.fillSeq !== undefined)?.fillSeq;
   const acts = [
     {
       name: `Swap ${amount} ${base} as taker2`,
@@ -98,6 +101,11 @@ export function SandboxControls() {
           </ol>
         )}
       </div>
+      {fillSeq !== undefined && (
+        <Suspense fallback={<p role="status">Loading the fill …</p>}>
+          <FillPage key={fillSeq} fillSeq={`${fillSeq}`} isPart />
+        </Suspense>
+      )}
       {failure !== null && (
         <p role="alert" className="bad">
           {failure}

@@ -80,16 +80,25 @@ export function StateBanner({ status, failed }: { status: Loadable<Status> | nul
   return null;
 }
 
+const DAY_SEC = 86_400;
+
+/** Seconds up to two minutes, then minutes, hours and days, cut off. */
+function spoken(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
+  return seconds < 2 * DAY_SEC ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / DAY_SEC)} d`;
+}
+
 /** A time that grows, such as `4 s`. */
 export function Age({ sinceMs }: { sinceMs: number | null }) {
   const nowMs = useNowMs();
   if (sinceMs === null) return <>–</>;
   const seconds = Math.max(0, Math.round((nowMs - sinceMs) / 1_000));
-  return <>{seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`}</>;
+  return <>{spoken(seconds)}</>;
 }
 
-/** Time left until a second of the chain's clock, such as `9 s`. */
+/** Time left until a second of the chain's clock, such as `9 s`, or `29 d`. */
 export function Countdown({ untilSec, word = 'over' }: { untilSec: number; word?: string }) {
   const left = untilSec - Math.floor(useNowMs() / 1_000);
-  return <>{left > 0 ? `${left} s` : word}</>;
+  return <>{left > 0 ? spoken(left) : word}</>;
 }

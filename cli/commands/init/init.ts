@@ -81,7 +81,7 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
   assertValid(configuration, text, settings, made);
   const kept = writeAll(files, line.own.has('force'));
   const shown = files.map(({ path }) => relative(process.cwd(), path));
-  const next = nextSteps(dirname(manifest), envPath);
+  const next = nextSteps(envPath);
   print(io, line, { files: files.map(({ path }) => path), kept, accounts }, [
     ...kept.map((path) => `kept what was there as ${relative(process.cwd(), path)}`),
     ...shown.map((path) => `wrote ${path}`),
@@ -211,9 +211,10 @@ function unusedPath(path: string): string {
 
 const newPassword = (): string => randomBytes(24).toString('hex');
 
-const nextSteps = (deployments: string, env: string): string[] => [
-  `curvebook doctor --env ${env}`,
-  `npm run deploy -- deploy --deployments ${deployments}`,
-  `npm run deploy -- configure --deployments ${deployments}`,
-  `curvebook serve --env ${env}`,
+/** In the folder of the repository. */
+const nextSteps = (env: string): string[] => [
+  `npx curvebook doctor --env ${env}`,
+  `npm run deploy -- deploy --env ${env}`,
+  `npm run deploy -- configure --env ${env}`,
+  `npx curvebook serve --env ${env}`,
 ];

@@ -3,6 +3,7 @@ import { DEFAULT_GAS, withExtraGas } from '../../../core/swap/pricing.js';
 import { createExecutor } from '../../../keepers/executor/executor.js';
 import type { Loop } from '../../../keepers/loop.js';
 import { quarantinedTokens } from '../../../ledger/chain/token-findings.js';
+import { storeKeeper } from '../../../ledger/transactions/senders.js';
 import type { Writer } from '../../../ledger/types.js';
 import type { BaseConfig } from '../../base-config.js';
 import { integer, privateKey } from '../../settings/fields.js';
@@ -26,7 +27,7 @@ export const executor = defineRole({
   },
   status: ({ lastSwapActMs, pendingSwaps }) => ({ lastActMs: lastSwapActMs, waiting: pendingSwaps }),
   async start({ context, writer, signal, wakeBy }) {
-    const loop = startExecutor(context, writer, signal);
+    const loop = await startExecutor(context, writer, signal);
     wakeBy(['generations', 'swaps'], loop.wake);
     return [loop];
   },
@@ -35,7 +36,7 @@ export const executor = defineRole({
 type ExecutorContext = RoleContext<BaseConfig & z.output<z.ZodObject<typeof executor.settings>>>;
 
 /** Throws unless its key and a settler are there, which the configuration has checked. */
-export function startExecutor(context: ExecutorContext, writer: Writer, signal: AbortSignal): Loop {
+export async function startExecutor(context: ExecutorContext, writer: Writer, signal: AbortSignal): Promise<Loop> {
   const { config, db, logger } = context;
   const { swap } = config;
   if (swap === null) throw new Error('the executor needs a settler');
@@ -46,6 +47,7 @@ export function startExecutor(context: ExecutorContext, writer: Writer, signal: 
     // old keys.
     serves: { contract: swap.settler, mayAct: () => Promise.resolve(true) },
   });
+  await writer.tx((tx) => storeKeeper(tx, 'executor', { signer: outbox.signer, budgetWei: null }));
   const executor = createExecutor({
     db,
     writer,

@@ -4,6 +4,7 @@ import { createPosterMemory, startWarming, type PosterMemory, type Warming } fro
 import { createPoster } from '../../../keepers/poster/poster.js';
 import { LedgerReversedError } from '../../../ledger/errors.js';
 import { createSnapshotStore } from '../../../ledger/orders/snapshots.js';
+import { storeKeeper } from '../../../ledger/transactions/senders.js';
 import type { Writer } from '../../../ledger/types.js';
 import type { BaseConfig } from '../../base-config.js';
 import type { Preparation, RoleRun } from '../role.js';
@@ -23,13 +24,16 @@ async function startPoster(
   const { config, db, logger, markets, nowMs, monotonicMs } = context;
   const privateKey = keyOf(context, 'poster');
   const rpc = rpcPool(context, 'poster');
+  const budgetWei = config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR;
+  const outbox = keeperOutbox(context, 'poster', {
+    ...{ writer, rpc, privateKey, order: 'replace' },
+    serves: posterContract(rpc, config.manifest.contracts.curveBook),
+  });
+  await writer.tx((tx) => storeKeeper(tx, 'poster', { signer: outbox.signer, budgetWei }));
   const poster = createPoster({
     db,
     writer,
-    outbox: keeperOutbox(context, 'poster', {
-      ...{ writer, rpc, privateKey, order: 'replace' },
-      serves: posterContract(rpc, config.manifest.contracts.curveBook),
-    }),
+    outbox,
     rpc,
     curveBook: config.manifest.contracts.curveBook,
     markets,
@@ -52,7 +56,7 @@ async function startPoster(
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
     operatorFloors: config.STOP_BELOW_FLOOR ? { operator: config.operator, floors: config.OPERATOR_FLOORS } : null,
     archive: await archiveOf(context, privateKey),
-    budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
+    budgetWei,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs,
     monotonicMs,

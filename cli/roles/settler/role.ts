@@ -4,6 +4,7 @@ import { startGasMeter, withMeter } from '../../../keepers/gas-meter.js';
 import type { Loop } from '../../../keepers/loop.js';
 import { createSettler } from '../../../keepers/settler/settler.js';
 import { createSnapshotStore } from '../../../ledger/orders/snapshots.js';
+import { storeKeeper } from '../../../ledger/transactions/senders.js';
 import type { Writer } from '../../../ledger/types.js';
 import type { BaseConfig } from '../../base-config.js';
 import { settlePace } from '../../settings/common.js';
@@ -44,6 +45,7 @@ export async function startSettler(context: SettlerContext, writer: Writer, sign
     ...{ writer, rpc, privateKey, order: 'queue' },
     serves: posterContract(rpc, config.manifest.contracts.custodian),
   });
+  await writer.tx((tx) => storeKeeper(tx, 'settler', { signer: outbox.signer, budgetWei: null }));
   const settler = createSettler({
     db,
     writer,

@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * Fills of a market, newest last, at most 1000
-         * @description The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are.
+         * @description The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are, or as `limit` says.
          */
         get: operations["getV0Fills"];
         put?: never;
@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * What the orders of an address were filled with, at most 1000
-         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.
+         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says.
          */
         get: operations["getV0MakersMakerFills"];
         put?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Swaps that an address sent or signed, at most 1000
-         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.
+         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says.
          */
         get: operations["getV0TakersAddressSwaps"];
         put?: never;
@@ -276,6 +276,26 @@ export interface paths {
          * @description Residuals and input fees of fills, gas of posts and of signed orders' transactions, by day in UTC, at most 400 days. Gas counts on the day when its receipt was read.
          */
         get: operations["getV0OperatorSummary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/operator/halts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What stopped the platform, when it went on, and what the chain took back
+         * @description The 20 newest halts, and the 5 newest reversals with the fills that they took back and the makers who had been told of them.
+         */
+        get: operations["getV0OperatorHalts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -707,6 +727,8 @@ export interface components {
                 curve_seq: number | null;
                 deadline_sec: number | null;
                 block_number: number | null;
+                consumed_ask: string | null;
+                consumed_bid: string | null;
                 prepared_seq: number;
                 fill_seq: number;
             }[];
@@ -716,11 +738,24 @@ export interface components {
                 running: boolean;
                 last_act_ms: number | null;
                 waiting: number;
+                gas: {
+                    signer: string | null;
+                    spent_last_hour: string;
+                    budget_per_hour: string | null;
+                } | null;
             }[];
             transactions: {
                 signer: string;
+                role: ("poster" | "settler" | "executor") | null;
                 unmined: number;
                 oldest_sent_ms: number | null;
+                spent_last_hour: string;
+                last_revert: {
+                    hash: string;
+                    block_number: number;
+                    time_ms: number;
+                    reason: string | null;
+                } | null;
             }[];
             checkpoint: {
                 seq: number;
@@ -1013,6 +1048,17 @@ export interface components {
             posts: string;
             settlements: string;
             fills: string;
+        };
+        OperatorHalts: {
+            halts: {
+                code: string;
+                message: string;
+                by_operator: boolean;
+                time_ms: number;
+                ended_ms: number | null;
+                ended_by: ("resume" | "reversal") | null;
+            }[];
+            reversals: components["schemas"]["Reversal"][];
         };
         TakerSummary: {
             pair: string;
@@ -2717,7 +2763,7 @@ export interface operations {
                  */
                 pair?: string;
                 /**
-                 * @description how many, from 1 to 1000, and 256 when it is left out; of a download all
+                 * @description how many, from 1 to 1000, and 256 when it is left out; of a download any number, and all when it is left out
                  * @example 2
                  */
                 limit?: number;
@@ -2852,7 +2898,7 @@ export interface operations {
                  */
                 pair?: string;
                 /**
-                 * @description how many, from 1 to 1000, and 100 when it is left out
+                 * @description how many, from 1 to 1000, and 100 when it is left out; of a download any number, and all when it is left out
                  * @example 2
                  */
                 limit?: number;
@@ -2968,7 +3014,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description how many, from 1 to 1000, and 100 when it is left out
+                 * @description how many, from 1 to 1000, and 100 when it is left out; of a download any number, and all when it is left out
                  * @example 2
                  */
                 limit?: number;
@@ -3253,6 +3299,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0OperatorHalts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What stopped the platform, when it went on, and what the chain took back */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorHalts"];
                 };
             };
             /** @description RATE_LIMITED: come back after retry-after seconds */

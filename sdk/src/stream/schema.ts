@@ -31,6 +31,8 @@ export interface components {
             /** @description levels are gathered by so many figures */
             nSigFigs?: (2 | 3 | 4 | 5) | null;
             mantissa?: null;
+            /** @description the best 5 levels of each side, with `fast` in the data */
+            fast?: boolean | null;
         } & {
             [key: string]: unknown;
         }) | ({
@@ -156,6 +158,8 @@ export interface components {
              * @enum {number}
              */
             mantissa: 1 | 2 | 5;
+            /** @description the best 5 levels of each side, with `fast` in the data */
+            fast?: boolean | null;
         } & {
             [key: string]: unknown;
         });
@@ -735,6 +739,26 @@ export interface components {
                 txHashes: string[];
             }[];
         };
+        L2BookFrame: {
+            coin: string;
+            /** @description Unix milliseconds */
+            time: number;
+            /** @description bids, then asks */
+            levels: [
+                {
+                    px: string;
+                    sz: string;
+                    n: number;
+                }[],
+                {
+                    px: string;
+                    sz: string;
+                    n: number;
+                }[]
+            ];
+            /** @constant */
+            fast?: true;
+        };
         Fill: {
             pair: string;
             fill_seq: number;
@@ -806,6 +830,8 @@ export interface components {
                 curve_seq: number | null;
                 deadline_sec: number | null;
                 block_number: number | null;
+                consumed_ask: string | null;
+                consumed_bid: string | null;
                 prepared_seq: number;
                 fill_seq: number;
             }[];
@@ -815,11 +841,24 @@ export interface components {
                 running: boolean;
                 last_act_ms: number | null;
                 waiting: number;
+                gas: {
+                    signer: string | null;
+                    spent_last_hour: string;
+                    budget_per_hour: string | null;
+                } | null;
             }[];
             transactions: {
                 signer: string;
+                role: ("poster" | "settler" | "executor") | null;
                 unmined: number;
                 oldest_sent_ms: number | null;
+                spent_last_hour: string;
+                last_revert: {
+                    hash: string;
+                    block_number: number;
+                    time_ms: number;
+                    reason: string | null;
+                } | null;
             }[];
             checkpoint: {
                 seq: number;
@@ -1004,7 +1043,7 @@ export interface components {
         } | {
             /** @constant */
             channel: "l2Book";
-            data: components["schemas"]["L2Book"];
+            data: components["schemas"]["L2BookFrame"];
         } | {
             /** @constant */
             channel: "fills";
@@ -1024,6 +1063,8 @@ export interface components {
                 curve_seq: number | null;
                 deadline_sec: number | null;
                 block_number: number | null;
+                consumed_ask: string | null;
+                consumed_bid: string | null;
                 prepared_seq: number;
                 fill_seq: number;
             };

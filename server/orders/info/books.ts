@@ -17,7 +17,7 @@ export const l2Book: InfoHandler = (request, { gateway, clock }) => {
   const coin = asText(request.coin, 'coin');
   const market = gateway.markets().find((one) => coinOf(one) === coin);
   if (market === undefined) return null;
-  return bookOf(market, gateway, clock(), by);
+  return bookOf(market, gateway, clock(), { by });
 };
 
 /** The aggregation that a request asks for; null for none. Throws WireError for unsupported figures. */
@@ -30,18 +30,22 @@ export function readAggregation({ nSigFigs, mantissa }: JsonObject): Aggregation
   return figures === null ? null : { nSigFigs: figures as number, mantissa: widened as number | null };
 }
 
+/** Levels of each side that a fast subscription gets. */
+const FAST_LEVELS = 5;
+
 /** A market's book as clients see it. */
 export function bookOf(
   market: Market,
   gateway: Pick<Gateway, 'book'>,
   timeMs: number,
-  by: Aggregation | null = null,
+  { by, isFast = false }: { by: Aggregation | null; isFast?: boolean },
 ): object {
   const book = gateway.book();
   const sideOf = (side: Side): object[] =>
     book.levels(market.index, side, MAX_BOOK_LEVELS).map((level) => levelOf(market, level));
   const levels = by === null ? [sideOf('bid'), sideOf('ask')] : gatheredBook(market, book, by);
-  return { coin: coinOf(market), time: timeMs, levels };
+  const whole = { coin: coinOf(market), time: timeMs, levels };
+  return isFast ? { ...whole, levels: levels.map((side) => side.slice(0, FAST_LEVELS)), fast: true } : whole;
 }
 
 /** The best level of each side, null for an empty one: bid, then ask. */

@@ -18,7 +18,6 @@ import {
 
 export const PAGE_LIMIT = 1_000;
 const PAGE_DEFAULT = 100;
-const DOWNLOAD_PAGE = 500;
 
 const makerFillSchema = z
   .strictObject({
@@ -72,7 +71,7 @@ export function makerFillsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
     };
     const format = formatOf(ctx);
     if (format !== 'json')
-      return streams.send<PartCursor>(ctx, format, COLUMNS, (after) => read(after ?? before, DOWNLOAD_PAGE));
+      return streams.send<PartCursor>(ctx, format, COLUMNS, (after, limit) => read(after ?? before, limit));
     const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
     const name = next === null ? null : [next.timestampMs, next.market, next.fillSeq, next.partNo].join('-');
     const body: z.infer<typeof makerFillsSchema> = { maker, fills: rows, next: name };

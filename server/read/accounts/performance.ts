@@ -1,12 +1,12 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits, toSafeInt } from '../../../core/amounts.js';
-import { HORIZONS_SEC } from '../../../core/market-data/markouts.js';
+import { HORIZONS_SEC, unrealisedUnits } from '../../../core/market-data/markouts.js';
 import { costUnits, openUnits, NO_POSITION } from '../../../core/market-data/positions.js';
 import { unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
 import type { MakerActivity } from '../../../ledger/accounts/reads.js';
-import { averagePrice, bpsOf, middlePrice, shareOf, unrealisedUnits } from '../amounts.js';
+import { averagePrice, bpsOf, middlePrice, shareOf } from '../amounts.js';
 import type { ReadDeps } from '../deps.js';
 import { addressOf, queryPairs } from '../params.js';
 import { addressSchema, decimalSchema, integerSchema, pairSchema, signedDecimalSchema } from '../schemas.js';

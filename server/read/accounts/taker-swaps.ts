@@ -12,7 +12,6 @@ import { formatOf, type RowStreams } from '../row-stream.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema } from '../schemas.js';
 
 const PAGE_DEFAULT = 100;
-const DOWNLOAD_PAGE = 500;
 
 const swapSchema = z
   .strictObject({
@@ -61,7 +60,7 @@ export function takerSwapsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
     const format = formatOf(ctx);
     if (format !== 'json') {
       const columns = Object.keys(swapSchema.shape);
-      return streams.send<SwapCursor>(ctx, format, columns, (after) => read(after ?? before, DOWNLOAD_PAGE));
+      return streams.send<SwapCursor>(ctx, format, columns, (after, limit) => read(after ?? before, limit));
     }
     const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
     const name = next === null ? null : `${next.blockNumber}-${next.logIndex}`;

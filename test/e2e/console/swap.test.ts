@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import { hasBrowser, inAllLooks, withConsole, type ConsoleInBrowser } from '../../support/console/console-browser.js';
+import { until } from '../../support/stack.js';
 import { pressUntilDone } from '../../support/console/person.js';
 import { walletStandIn } from '../../support/console/wallet-stand-in.js';
 
@@ -99,6 +100,50 @@ if (hasBrowser()) {
       await page.reload();
       const orders = page.getByRole('region', { name: 'Gasless orders' });
       await orders.getByRole('row').filter({ hasText: '0.31 WETH' }).filter({ hasText: 'filled' }).waitFor();
+    });
+
+    it('lets an order wait for a price, says why, and cancels it by a signature', async () => {
+      await page.getByLabel('You sell', { exact: true }).fill('0.2');
+      // The price of the market is there to begin with.
+      await fact('Route').filter({ hasText: '%' }).waitFor();
+      await page.getByRole('radio', { name: /^Limit/ }).check();
+      const least = page.getByLabel('You get at least', { exact: true });
+      await until('the price of now to begin with', async () => /^\d{3}(?:\.\d+)?$/.test(await least.inputValue()));
+      await least.fill('1000');
+      await fact('Away')
+        .filter({ hasText: /^10\d(?:\.\d+)? %$/ })
+        .waitFor();
+      await page.getByLabel('Waits at most').selectOption({ label: '30 days' });
+      await page.getByRole('button', { name: 'Sign and place 0.2 WETH' }).click();
+      const progress = page.getByRole('region', { name: 'Progress' });
+      await progress.locator('li.good').filter({ hasText: 'It waits for its price' }).waitFor();
+      const waiting = page
+        .getByRole('region', { name: 'Gasless orders' })
+        .getByRole('row')
+        .filter({ hasText: '≥ 1,000 USDC' });
+      await waiting
+        .filter({ hasText: 'waits' })
+        .filter({ hasText: 'LIMIT_NOT_REACHED' })
+        .filter({ hasText: '29 d' })
+        .waitFor();
+      await waiting.getByRole('button', { name: /^Cancel order/ }).click();
+      await waiting.filter({ hasText: 'CANCELLED' }).waitFor();
+      expect(await waiting.getByRole('button').count()).to.equal(0);
+    });
+
+    it('fills a limit order once the market is there, on the chain', async () => {
+      const least = page.getByLabel('You get at least', { exact: true });
+      await page.getByLabel('You sell', { exact: true }).fill('0.21');
+      await least.fill('100');
+      await page.getByText('it is filled at once').waitFor();
+      await page.getByRole('button', { name: 'Sign and place 0.21 WETH' }).click();
+      await page
+        .getByRole('region', { name: 'Gasless orders' })
+        .getByRole('row')
+        .filter({ hasText: '0.21 WETH' })
+        .filter({ hasText: 'filled' })
+        .waitFor();
+      await page.getByRole('radio', { name: /^Gasless/ }).check();
     });
 
     it('goes on as the same account after a reload', async () => {

@@ -18,6 +18,7 @@ import { insertAll } from '../../../ledger/db/columns.js';
 import type { Db } from '../../../ledger/types.js';
 import { CurveBook__factory } from '../../../typechain-types/factories/CurveBook__factory.js';
 import { Entrypoint__factory } from '../../../typechain-types/factories/Entrypoint__factory.js';
+import { readSenders } from '../../../ledger/transactions/senders.js';
 import { forOneDatabase } from '../../support/db.js';
 import {
   startKeepers,
@@ -182,6 +183,8 @@ forOneDatabase((name, open) => {
       await requote();
       expect(await stack.poster.round()).to.equal(null);
       expect(stack.poster.status()).to.deep.include({ blockedBy: 'not_poster', lastRevert: 'NotPoster' });
+      const [sender] = await readSenders(stack.db.knex, Date.now());
+      expect([sender?.role, sender?.lastRevert?.reason]).to.deep.equal(['poster', 'NotPoster']);
       for (let i = 0; i < 3; i++) {
         await land();
         await requote();

@@ -6,15 +6,10 @@ import { settingsSchema } from '../../../cli/config.js';
 import { ROLE_NAMES } from '../../../ledger/roles.js';
 import { SETTINGS_DOC, settingsDoc } from '../../../cli/settings-doc.js';
 import { createMetrics } from '../../../server/ops/metrics.js';
+import { PROFILES, isOurs, ofProfile, services, type Profile } from '../../support/console/compose.js';
 import { SILENT_METRICS } from '../../support/api/silent-metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
-
-interface Service {
-  command?: string[];
-  environment?: Record<string, string>;
-  ports?: string[];
-}
 
 interface Rule {
   alert: string;
@@ -28,7 +23,6 @@ interface Panel {
 }
 
 const compose = parse(read('deploy/ops/compose.yaml'), { merge: true }) as {
-  services: Record<string, Service>;
   configs: Record<string, { content: string }>;
 };
 const alerts = (parse(read('deploy/ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
@@ -39,15 +33,61 @@ const dashboards = ['dashboard.json', 'business.json'].map((name) => read(`deplo
 const panels = dashboards.flatMap((text) => (JSON.parse(text) as { panels: Panel[] }).panels);
 
 /** Services that run this program. */
-const ours = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === 'serve');
+const ours = Object.entries(services).filter(([, service]) => isOurs(service));
+const oursOf = (profile: Profile) => ofProfile(profile).filter(([, service]) => isOurs(service));
 
 describe('The files for operators', () => {
-  it('run each role exactly once, by the command that people use, with settings that exist', () => {
-    const roles = ours.map(([, { command }]) => command?.[command.indexOf('--roles') + 1]);
-    expect(roles).to.have.members(ROLE_NAMES);
+  it('run each role as often as the profile says, by the command that people use, with settings that exist', () => {
+    const rolesOf = (profile: Profile) =>
+      oursOf(profile).flatMap(([, { command = [] }]) =>
+        command.includes('--roles') ? [command[command.indexOf('--roles') + 1]] : ROLE_NAMES,
+      );
+    expect(rolesOf('single')).to.have.members(ROLE_NAMES);
+    expect(oursOf('single')).to.have.length(1);
+    expect(rolesOf('roles')).to.have.members(ROLE_NAMES);
+    expect(rolesOf('scaled')).to.have.members([...ROLE_NAMES, ...ROLE_NAMES]);
     for (const [name, { environment = {} }] of ours) {
       expect(Object.keys(settingsSchema.shape), name).to.include.members(Object.keys(environment));
     }
+  });
+
+  it('start what each profile needs, and nothing that needs what the profile lacks', () => {
+    for (const profile of PROFILES) {
+      const names = ofProfile(profile).map(([name]) => name);
+      expect(names, profile).to.include.members(['alertmanager', 'grafana']);
+      expect(
+        names.filter((name) => name.startsWith('prometheus')),
+        profile,
+      ).to.have.length(1);
+      for (const [name, { depends_on: needs = {} }] of ofProfile(profile))
+        expect(names, `${profile}: ${name}`).to.include.members(Object.keys(needs));
+    }
+    expect(ofProfile('scaled').map(([name]) => name)).to.include.members(['primary', 'replica', 'balancer']);
+    const unassigned = Object.entries(services).filter(([, { profiles }]) => profiles === undefined);
+    expect(unassigned.map(([name]) => name)).to.deep.equal([]);
+  });
+
+  it('send takers and makers to a gateway that is active, and readers to one that is ready while none is', () => {
+    const config = read('deploy/ops/haproxy.cfg');
+    const gateways = oursOf('scaled').filter(([name]) => name.startsWith('gateway'));
+    for (const [backend, probe] of [
+      ['active', '/active'],
+      ['ready', '/ready'],
+    ] as const) {
+      const section = config.split(`\nbackend ${backend}\n`)[1]!.split('\nbackend ')[0]!;
+      expect(section, backend)
+        .to.include(`option httpchk GET ${probe}\n`)
+        .and.include('http-check expect status 200\n');
+      const servers = [...section.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(([, name, at]) => [name, at]);
+      expect(servers, backend).to.deep.equal(
+        gateways.map(([name, { command }]) => [name, `${name}:${command![command!.indexOf('--port') + 1]}`]),
+      );
+    }
+    expect(config).to.include('use_backend active if { nbsrv(active) gt 0 }\n  default_backend ready\n');
+    // An action that may have been stored must not be sent to another gateway, too.
+    expect(/^ {2}retry-on (.*)$/m.exec(config)?.[1]).to.equal('conn-failure');
+    for (const [name, { environment }] of gateways)
+      expect(environment?.['TRUST_PROXY'], name).to.equal('${TRUST_PROXY:-true}');
   });
 
   it('let an operator set whatever can be set, the same for every role', () => {
@@ -113,12 +153,20 @@ describe('The files for operators', () => {
     }
   });
 
-  it('scrape every one of them', () => {
+  it('scrape every process of the profile', () => {
     const prometheus = parse(read('deploy/ops/prometheus.yml')) as {
-      scrape_configs: { static_configs: { targets: string[] }[] }[];
+      scrape_configs: { file_sd_configs: { files: string[] }[] }[];
     };
-    const targets = prometheus.scrape_configs.flatMap((job) => job.static_configs.flatMap((one) => one.targets));
-    expect(targets).to.have.members(ours.map(([name, { environment }]) => `${name}:${environment?.['METRICS_PORT']}`));
+    const files = prometheus.scrape_configs.flatMap((job) => job.file_sd_configs.flatMap((one) => one.files));
+    expect(files).to.deep.equal(['targets.yml']);
+    for (const profile of PROFILES) {
+      const [, watches] = ofProfile(profile).find(([name]) => name.startsWith('prometheus'))!;
+      const mounted = watches.volumes!.find((volume) => volume.endsWith(':/etc/prometheus/targets.yml:ro'))!;
+      const [{ targets }] = parse(read(`deploy/ops/${mounted.split(':')[0]}`)) as [{ targets: string[] }];
+      expect(targets, profile).to.have.members(
+        oursOf(profile).map(([name, { environment }]) => `${name}:${environment?.['METRICS_PORT']}`),
+      );
+    }
   });
 
   it('ask for metrics that exist, and for labels that they have', async () => {
@@ -208,18 +256,21 @@ describe('The files for operators', () => {
   });
 
   it('name the ports that the compose file publishes', () => {
-    const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
-      ports.map((port) => `${name} ${port}`),
-    );
-    expect(published).to.deep.equal([
-      'gateway 0.0.0.0:${PORT:-8080}:8080',
-      'prometheus 127.0.0.1:9090:9090',
-      'alertmanager 127.0.0.1:9093:9093',
-      'grafana 127.0.0.1:3000:3000',
-    ]);
+    const doors = { single: 'curvebook', roles: 'gateway', scaled: 'balancer' };
+    for (const profile of PROFILES) {
+      const published = ofProfile(profile).flatMap(([name, { ports = [] }]) =>
+        ports.map((port) => `${name.replace(/^prometheus-.*/, 'prometheus')} ${port}`),
+      );
+      expect(published, profile).to.have.members([
+        `${doors[profile]} 0.0.0.0:\${PORT:-8080}:8080`,
+        'prometheus 127.0.0.1:9090:9090',
+        'alertmanager 127.0.0.1:9093:9093',
+        'grafana 127.0.0.1:3000:3000',
+      ]);
+    }
     const guide = read('docs/operators.md');
     for (const row of [
-      '| gateway | 8080 | `PORT`, all interfaces |',
+      '| curvebook, gateway, balancer | 8080 | `PORT`, all interfaces |',
       '| prometheus | 9090 | 127.0.0.1:9090 |',
       '| alertmanager | 9093 | 127.0.0.1:9093 |',
       '| grafana | 3000 | 127.0.0.1:3000 |',

@@ -169,6 +169,13 @@ describe('history', () => {
           .slice(1)
           .map((line) => line.split(',')[1]),
       ).to.deep.equal(['80', '78', '76']);
+      const rowsOf = async (path: string) => (await text(path)).text.trimEnd().split('\n').length;
+      expect(await rowsOf(`/v0/makers/${alice}/fills?format=ndjson&limit=7`)).to.equal(7);
+      expect(await rowsOf(`/v0/takers/${TAKER}/swaps?format=ndjson&limit=1`)).to.equal(1);
+      // A limit above the rows, and above those of a page, gives all of them.
+      expect(await rowsOf(`/v0/makers/${alice}/fills?format=ndjson&limit=5000`)).to.equal(121);
+      for (const limit of ['0', '-1', 'x'])
+        expect((await text(`/v0/makers/${alice}/fills?format=csv&limit=${limit}`)).status, limit).to.equal(400);
     });
 
     it('serves candles without gaps, and says what is too many', async () => {

@@ -56,7 +56,7 @@ function statusOf(change: Partial<StatusBody> = {}): StatusBody {
     },
     watcher: { target_block: 1, head: 1, next_block: 2, lag_blocks: 0 },
     tokens: [],
-    curves: [{ ...curve, prepared_seq: 3, fill_seq: 0 }],
+    curves: [{ ...curve, consumed_ask: '0', consumed_bid: '0', prepared_seq: 3, fill_seq: 0 }],
     keepers: [],
     transactions: [],
     checkpoint: null,

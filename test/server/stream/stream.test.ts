@@ -105,6 +105,25 @@ withGateway('WebSocket', (suite) => {
     await client.take(on('pong'));
   });
 
+  it('gives a fast book its best five levels, gathered or not, beside a whole one', async () => {
+    await suite.start();
+    const bids = Array.from({ length: 7 }, (_, i) => limit(true, `${2490 - i}.5`, '1'));
+    await suite.act(1, orderAction(...bids, limit(false, '2600', '1')));
+    const levelsOf = async (subscription: object) => {
+      const client = await connect();
+      await client.subscribe({ type: 'l2Book', coin: '@0', ...subscription });
+      const { fast, levels } = (await client.take(on('l2Book'))).data;
+      return [fast, levels.map((side: { px: string }[]) => side.map(({ px }) => px))];
+    };
+    const best = ['2490.5', '2489.5', '2488.5', '2487.5', '2486.5'];
+    expect(await levelsOf({ fast: true })).to.deep.equal([true, [best, ['2600.0']]]);
+    expect(await levelsOf({ fast: false })).to.deep.equal([undefined, [[...best, '2485.5', '2484.5'], ['2600.0']]]);
+    const gathered = ['2490.0', '2489.0', '2488.0', '2487.0', '2486.0'];
+    expect(await levelsOf({ fast: true, nSigFigs: 4 })).to.deep.equal([true, [gathered, ['2600.0']]]);
+    const client = await connect();
+    expect((await client.subscribe({ type: 'l2Book', coin: '@0', fast: 5 })).data).to.match(/^Invalid subscription/);
+  });
+
   it('acknowledges subscriptions as they were sent, before their data, and each once', async () => {
     await suite.start();
     const client = await connect();

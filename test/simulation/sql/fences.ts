@@ -1,5 +1,6 @@
 /** What is appended to a log is appended by its owner: by whoever took it over last, at the moment of the commit. */
 import type { Simulation } from '../world.js';
+import { statementOf } from './statement.js';
 
 interface Connection {
   prepare(sql: string): { get(...bindings: unknown[]): unknown };
@@ -17,22 +18,18 @@ interface Fences {
   committing(connection: Connection, where: string): void;
 }
 
-/** How the backend asks, inside each transaction of a log's owner, whether it is the owner still. */
-const FENCE = /^update writers set epoch = \? where log = \? and epoch = \?/;
-const WRITES = /^\s*(?:insert|update|delete)\b/i;
-const BEGINS = /^\s*begin\b/i;
-
 /** By what the transactions themselves say, and the epochs as they are stored. */
 export function createFences({ record, scheduler }: Simulation): Fences {
   const open = new WeakMap<Connection, { log: string; epoch: number; writes: number }>();
   return {
     sent(connection, { sql, bindings = [], response }) {
-      if (BEGINS.test(sql)) open.delete(connection);
-      else if (FENCE.test(sql)) {
+      const { isBegin, isFence, isWrite } = statementOf(sql);
+      if (isBegin) open.delete(connection);
+      else if (isFence) {
         const [epoch, log] = bindings as [number, string];
         open.set(connection, { log, epoch, writes: 0 });
         if ((response as { changes?: number }).changes === 0) record.count('fence refused a write');
-      } else if (WRITES.test(sql)) {
+      } else if (isWrite) {
         const fenced = open.get(connection);
         if (fenced !== undefined) fenced.writes += 1;
       }

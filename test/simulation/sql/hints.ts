@@ -3,6 +3,7 @@ import { HINTED_TABLES } from '../../../ledger/migrations/0032-hints.js';
 import { HINT_TOPICS, NO_HINTS, type HintTopic, type Hints } from '../../../ledger/db/hints.js';
 import type { Actor } from '../scheduler.js';
 import { nameOf, strikes, type Simulation } from '../world.js';
+import { statementOf } from './statement.js';
 
 interface Connection {
   readonly inTransaction: boolean;
@@ -17,9 +18,6 @@ export interface HintBoard {
 
 /** As the triggers of PostgreSQL have it. */
 const TOPICS: Readonly<Record<string, HintTopic>> = HINTED_TABLES;
-const INSERTS = /^\s*insert into ["`]?(\w+)/i;
-const BEGINS = /^\s*begin\b/i;
-const COMMITS = /^\s*commit\b/i;
 /** How long one takes, and one that is late. */
 const WAY_MS = 20;
 const LATE_MS = 8_000;
@@ -59,13 +57,14 @@ export function createHintBoard(world: Simulation): HintBoard {
       };
     },
     sent(connection, sql) {
-      if (BEGINS.test(sql)) grown.set(connection, new Set());
-      const topic = TOPICS[INSERTS.exec(sql)?.[1] ?? ''];
+      const { isBegin, isCommit, insertsInto } = statementOf(sql);
+      if (isBegin) grown.set(connection, new Set());
+      const topic = insertsInto === null ? undefined : TOPICS[insertsInto];
       if (topic !== undefined) {
         if (connection.inTransaction) grown.get(connection)?.add(topic);
         else tell(topic);
       }
-      if (!COMMITS.test(sql)) return;
+      if (!isCommit) return;
       for (const one of grown.get(connection) ?? []) tell(one);
       grown.delete(connection);
     },

@@ -48,6 +48,9 @@ export const CONSTANT_ANSWERS: Readonly<Record<string, readonly string[]>> = {
     '/v0/operator/summary.pairs[].total.gas.posts',
     '/v0/operator/summary.pairs[].total.gas.settlements',
     '/v0/operator/summary.pairs[].total.gas_quote',
+    '/v0/status.keepers[].gas.budget_per_hour',
+    '/v0/status.keepers[].gas.signer',
+    '/v0/status.keepers[].gas.spent_last_hour',
     '/v0/status.transactions',
   ],
   'It answers, or it does not.': ['/health.status'],
@@ -94,7 +97,15 @@ export const CONSTANT_ANSWERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'Nobody signs an order in this world: history.test.ts has signed ones.': ['/v0/takers/{address}/swaps.swaps[].kind'],
   "A reorganisation of this world takes no deposit back: status.test.ts has one that does, and its time is the stand-in's.":
-    ['/v0/status.last_reversal.event_count', '/v0/status.last_reversal.events', '/v0/status.last_reversal.time_ms'],
+    [
+      '/v0/operator/halts.reversals[].event_count',
+      '/v0/operator/halts.reversals[].events',
+      '/v0/operator/halts.reversals[].time_ms',
+      '/v0/status.last_reversal.event_count',
+      '/v0/status.last_reversal.events',
+      '/v0/status.last_reversal.time_ms',
+    ],
+  'Nothing halts this world: status.test.ts has halts of both kinds.': ['/v0/operator/halts.halts'],
 };
 
 /** Endpoints that are left out here, each with the test that checks its answers. */

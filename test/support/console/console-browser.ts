@@ -52,7 +52,7 @@ export interface ConsoleInBrowser {
 }
 
 /** Starts a sandbox and opens a browser on it. Nothing is asked of any machine but this one. */
-async function openConsole(env: Record<string, string> = {}): Promise<ConsoleInBrowser> {
+export async function openConsole(env: Record<string, string> = {}): Promise<ConsoleInBrowser> {
   const reader: Reader = openReader({ PORT: '0', RPC_PORT: '0', BLOCK_TIME_MS: '500', ...env });
   let browser: Browser | null = null;
   try {

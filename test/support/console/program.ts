@@ -1,10 +1,13 @@
 /** A process started as an operator or a container starts it: by its own command and environment, none of this process's settings. */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createInterface } from 'node:readline';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+const running = new Set<ChildProcess>();
+const endAll = (): void => running.forEach((child) => void child.kill('SIGKILL'));
 
 export interface Program {
   /** Everything printed so far, both streams. */
@@ -18,12 +21,16 @@ export interface Program {
   exitCode(): number | null;
 }
 
-/** Starts a command line in the project's folder. A process that outlives this one is killed. */
-export function startProgram(commandLine: readonly string[], env: Readonly<Record<string, string>>): Program {
+/** Starts a command line, in the project's folder unless said otherwise. A process that outlives this one is killed. */
+export function startProgram(
+  commandLine: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd: string = root,
+): Program {
   const [program = '', ...args] = commandLine;
-  const child = spawn(program, args, { cwd: root, env: { PATH: process.env.PATH ?? '', ...env }, stdio: 'pipe' });
-  const orphan = (): void => void child.kill('SIGKILL');
-  process.once('exit', orphan);
+  const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH ?? '', ...env }, stdio: 'pipe' });
+  if (running.size === 0) process.once('exit', endAll);
+  running.add(child);
   const printed: string[] = [];
   const errors: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => void printed.push(line));
@@ -32,7 +39,8 @@ export function startProgram(commandLine: readonly string[], env: Readonly<Recor
     errors.push(line);
   });
   const ended = once(child, 'close').then(([code]) => {
-    process.off('exit', orphan);
+    running.delete(child);
+    if (running.size === 0) process.off('exit', endAll);
     return code as number | null;
   });
   return {
@@ -48,7 +56,8 @@ export function startProgram(commandLine: readonly string[], env: Readonly<Recor
 export async function runProgram(
   commandLine: readonly string[],
   env: Readonly<Record<string, string>>,
+  cwd: string = root,
 ): Promise<{ code: number | null; output: string }> {
-  const program = startProgram(commandLine, env);
+  const program = startProgram(commandLine, env, cwd);
   return { code: await program.ended, output: program.output() };
 }

@@ -3,6 +3,8 @@ import type { Random } from '../random.js';
 
 const VALID = '631626ba7e60e01b5f5260205ff3';
 const WORD_OF_ONES = '5f195f5260205ff3';
+/** Stores the selector of `Error(string)`. */
+const ERROR_SELECTOR = '6308c379a060e01b5f52';
 
 /** What an account looks at: leaves one word, of which zero is no. */
 const SIGHTS: Readonly<Record<string, (random: Random) => string>> = {
@@ -27,6 +29,7 @@ const DEEDS: Readonly<Record<string, (random: Random) => string>> = {
   'answers a lot': (random) => `${push(random.big(2_000n, 300_000n))}5ff3`,
   reverts: () => '5f5ffd',
   'reverts with a lot': (random) => `${push(random.big(2_000n, 300_000n))}5ffd`,
+  'reverts with a text of three zero bytes': () => `${ERROR_SELECTOR}6020600452600360245260645ffd`,
   'is no instruction': () => 'fe',
   'hashes a lot, and says yes': (random) => `${push(random.big(32n, 200_000n))}5f2050${VALID}`,
   'calls itself for ever': () => '5f5f5f5f305afa5f5f5f5f305afa',

@@ -16,6 +16,10 @@ export function postgresBinaries(): string | null {
 
 export interface Cluster {
   url: string;
+  /** Its data. */
+  folder: string;
+  /** Lets it read its configuration again. */
+  reload(): Promise<void>;
   /** A replica that streams from it, under a name. */
   replica(name: string): Promise<Cluster>;
   /** Makes a replica a primary. */
@@ -26,10 +30,11 @@ export interface Cluster {
 }
 
 /** The server refuses to run as root. */
-const asPostgres =
+export const asPostgres =
   process.getuid?.() === 0 ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : [];
 
-async function run(...command: string[]): Promise<void> {
+/** Runs a program to its end as the server's user. Throws with what it said when it fails. */
+export async function run(...command: string[]): Promise<void> {
   const [program = '', ...args] = [...asPostgres, ...command];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: tmpdir() });
   const said: string[] = [];
@@ -46,7 +51,8 @@ export async function startCluster(bin: string, settings: Readonly<Record<string
   return serve(bin, folder, settings);
 }
 
-function newFolder(): string {
+/** An empty folder of the server's user. */
+export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-pg-'));
   if (asPostgres.length > 0) {
     const id = (flag: string): number => Number.parseInt(execFileSync('id', [flag, 'postgres']).toString(), 10);
@@ -81,6 +87,8 @@ async function serve(bin: string, folder: string, settings: Readonly<Record<stri
       await run(join(bin, 'pg_basebackup'), '-D', copy, '-R', '-X', 'stream', '-c', 'fast', '-d', from);
       return serve(bin, copy, {});
     },
+    folder,
+    reload: () => ctl('reload'),
     promote: () => ctl('promote'),
     kill: () => stop('immediate'),
     async close() {

@@ -5,8 +5,8 @@ type Candle = Answer<'/v0/candles/{pair}'>['candles'][number];
 
 const WIDTH = 720;
 const HEIGHT = 240;
-const LEFT = 84;
-const BOTTOM = 24;
+const LEFT = 130;
+const BOTTOM = 34;
 const SCALE = 18;
 
 const units = (text: string): bigint => at(exact(text), SCALE);
@@ -47,14 +47,14 @@ export function CandleChart({ candles, quote }: { candles: readonly Candle[]; qu
           </g>
         );
       })}
-      <text x={LEFT - 6} y="12" textAnchor="end" className="label">
+      <text x={LEFT - 6} y="24" textAnchor="end" className="label">
         {shown(text({ digits: top, scale: SCALE }), 2)}
       </text>
       <text x={LEFT - 6} y={HEIGHT - BOTTOM} textAnchor="end" className="label">
         {shown(text({ digits: bottom, scale: SCALE }), 2)}
       </text>
       {first !== undefined && (
-        <text x={LEFT} y={HEIGHT - 6} className="label">
+        <text x={LEFT} y={HEIGHT - 8} className="label">
           {new Date(first.open_ms).toISOString().slice(5, 16).replace('T', ' ')} UTC
         </text>
       )}

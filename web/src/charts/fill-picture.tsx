@@ -6,7 +6,7 @@ import { formatUnits } from '../../../core/amounts.js';
 
 const WIDTH = 720;
 const HEIGHT = 300;
-const LEFT = 84;
+const LEFT = 130;
 const BOTTOM = 34;
 
 /** Marginal price over cumulative size: each maker's leg under its own price, the pieces of the curve over them. The table beside it has the same numbers. */
@@ -90,7 +90,7 @@ export function FillPicture({ geometry, base, quote }: { geometry: FillGeometry;
       {[from, to].map((edge) => (
         <line key={edge.toString()} x1={x(edge)} x2={x(edge)} y1="0" y2={HEIGHT - BOTTOM} className="edge" />
       ))}
-      <text x={LEFT - 6} y="12" textAnchor="end" className="label">
+      <text x={LEFT - 6} y="24" textAnchor="end" className="label">
         {shown(formatUnits(prices.high, SCALE), 2)}
       </text>
       <text x={LEFT - 6} y={HEIGHT - BOTTOM} textAnchor="end" className="label">
@@ -99,7 +99,7 @@ export function FillPicture({ geometry, base, quote }: { geometry: FillGeometry;
       <text x={x(from)} y={HEIGHT - 12} textAnchor="middle" className="label">
         {shown(formatUnits(from, SCALE), 4)}
       </text>
-      <text x={x(to)} y={HEIGHT - 12} textAnchor="middle" className="label">
+      <text x={WIDTH - 8} y={HEIGHT - 12} textAnchor="end" className="label">
         {shown(formatUnits(to, SCALE), 4)} {base}
       </text>
     </svg>

@@ -1,21 +1,38 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
+import { CurvebookError } from '../../../sdk/src/index.js';
+import type { MakerClient } from '../../../sdk/src/maker.js';
 import { verifyProof } from '../../../sdk/src/verify/proof.js';
 import type { Address } from '../../../core/types.js';
 import { useShown } from '../market-context.js';
-import { shortHex, shown } from '../numbers.js';
+import type { Loadable } from '../loadable.js';
+import { LIST_PLACES, shortHex, shown } from '../numbers.js';
 import { usePlatform } from '../platform.js';
 import { Age } from '../states.js';
 import { Said, useActing } from './acting.js';
 import type { Limits } from './steps.js';
 
+interface BalancesProps {
+  limits: Loadable<Limits>;
+  custody: MakerClient | null;
+}
+
 /** What the account has in the ledger, what of it open orders and withdrawals lean on, and what is left for new ones. */
-export function Balances({ limits }: { limits: Limits | null }) {
+export function Balances({ limits: { data: limits, atMs }, custody }: BalancesProps) {
+  const { status } = useShown();
+  const acting = useActing();
   if (limits === null) return <p role="status">Loading balances …</p>;
   const rows = limits.ledger.balances;
+  // The stream tells at once that the ledger is ready again; what was read before says otherwise until it is read anew.
+  const isReady = limits.ledger.ready || (status.data?.ready === true && (status.atMs ?? 0) > (atMs ?? 0));
+  const withdraw = (token: string, units: string): void =>
+    acting.act(async () => {
+      await custody?.requestWithdraw(token, units);
+      return `the request of ${units} ${token} is on the chain; the ledger reads it with its block`;
+    });
   return (
     <section aria-label="Inventory">
       <h2>Inventory against its limits</h2>
-      {!limits.ledger.ready && (
+      {!isReady && (
         <p role="status" className="bad">
           The ledger is not ready: {limits.ledger.reason}. What is shown is of its last block.
         </p>
@@ -37,22 +54,47 @@ export function Balances({ limits }: { limits: Limits | null }) {
               <th scope="col" className="number">
                 Brought in, net
               </th>
+              <th scope="col">
+                <span className="unseen">Acts</span>
+              </th>
             </tr>
           </thead>
           <tbody>
             {rows.map((row) => (
               <tr key={row.token}>
                 <td>{row.token}</td>
-                <td className={row.balance.startsWith('-') ? 'number bad' : 'number'}>{shown(row.balance)}</td>
-                <td className="number">{shown(row.reserved)}</td>
-                <td className="number">{shown(row.available)}</td>
-                <td className="number">{shown(row.net_capital)}</td>
+                <Amount value={row.balance} />
+                <Amount value={row.reserved} />
+                <Amount value={row.available} />
+                <Amount value={row.net_capital} />
+                <td>
+                  {/^[^-]*[1-9]/.test(row.available) && (
+                    <button
+                      type="button"
+                      disabled={custody === null || acting.busy}
+                      aria-label={`Withdraw all ${row.token} that is free`}
+                      onClick={() => withdraw(row.token, row.available)}
+                    >
+                      Withdraw all
+                    </button>
+                  )}
+                </td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      <Said acting={acting} />
     </section>
+  );
+}
+
+/** An amount in a list; all its digits are in the title. */
+function Amount({ value }: { value: string }) {
+  return (
+    <td className={value.startsWith('-') ? 'number bad' : 'number'} title={value}>
+      {shown(value, LIST_PLACES)}
+    </td>
   );
 }
 
@@ -66,12 +108,20 @@ interface Proven {
 
 /** Proof that the account's balances are in the checkpoint that everybody is shown. */
 export function BalanceProof({ address }: { address: string }) {
-  const { deployment } = useShown();
+  const { deployment, status } = useShown();
   const { read } = usePlatform();
   const [proven, setProven] = useState<Proven | null>(null);
   const acting = useActing();
   const check = async (): Promise<string> => {
     setProven(null);
+    try {
+      return await compare();
+    } catch (error) {
+      if (error instanceof CurvebookError && error.code === 'NOT_READY') return 'no checkpoint is published yet';
+      throw error;
+    }
+  };
+  const compare = async (): Promise<string> => {
     // A newer checkpoint may come between the two answers: asked once more then.
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const [proof, checkpoint] = [await read.proof(address), await read.checkpoint()];
@@ -85,6 +135,13 @@ export function BalanceProof({ address }: { address: string }) {
     }
     throw new Error('checkpoints come faster than their proofs: try again');
   };
+  const { act } = acting;
+  const newest = status.data?.checkpoint?.seq ?? 0;
+  const isProven = proven !== null && proven.balances.length > 0;
+  // Nobody needs to ask for it: what can be checked is checked, and again at each checkpoint until there is a balance in one.
+  useEffect(() => {
+    if (!isProven) act(check);
+  }, [act, address, newest]);
   return (
     <section aria-label="Proof">
       <h2>Proof of my balance</h2>

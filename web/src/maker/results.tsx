@@ -1,7 +1,7 @@
 import { Link } from 'wouter';
 import { Figures } from '../figures.js';
 import { useShown } from '../market-context.js';
-import { shown } from '../numbers.js';
+import { LIST_PLACES, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
 import { Age } from '../states.js';
 
@@ -71,8 +71,12 @@ export function MakerFills({ address }: { address: string }) {
                     <td>{fill.oid}</td>
                     <td className={fill.side === 'bid' ? 'buy' : 'sell'}>{fill.side === 'bid' ? 'bought' : 'sold'}</td>
                     <td className="number">{shown(fill.price)}</td>
-                    <td className="number">{shown(fill.base_amount)}</td>
-                    <td className="number">{shown(fill.quote_amount)}</td>
+                    <td className="number" title={fill.base_amount}>
+                      {shown(fill.base_amount, LIST_PLACES)}
+                    </td>
+                    <td className="number" title={fill.quote_amount}>
+                      {shown(fill.quote_amount, LIST_PLACES)}
+                    </td>
                     <td className="number">
                       {shown(fill.realised_pnl)} {quoteOf(fill.pair)}
                     </td>
@@ -106,10 +110,10 @@ export function Performance({ address }: { address: string }) {
         empty="Nothing traded yet."
         columns={[
           ['Market', ({ pair }) => pair],
-          ['Position', ({ position }) => shown(position.base)],
+          ['Position', ({ position }) => shown(position.base, LIST_PLACES)],
           [
             'Average price',
-            ({ position }) => (position.average_price === null ? '–' : shown(position.average_price, 8)),
+            ({ position }) => (position.average_price === null ? '–' : shown(position.average_price, LIST_PLACES)),
           ],
           ['Realised', ({ position }) => shown(position.realised_pnl)],
           ['Unrealised', ({ position }) => (position.unrealised_pnl === null ? '–' : shown(position.unrealised_pnl))],

@@ -1,8 +1,11 @@
 import { useEffect, useState } from 'react';
+import { useSearch } from 'wouter';
 import type { EntryResult, MakerClient, NewOrder } from '../../../sdk/src/maker.js';
 import { bytesToHex } from '../../../sdk/src/hash.js';
-import { useShown } from '../market-context.js';
+import { coinOf, useShown } from '../market-context.js';
+import type { Book } from '../market-context.js';
 import { shown } from '../numbers.js';
+import { useStream } from '../platform.js';
 import { Said, useActing } from './acting.js';
 
 export interface Edited {
@@ -24,10 +27,16 @@ interface TicketProps {
 /** Places an order, or changes one: price and size go out exactly as they are typed. */
 export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
   const { market, base, quote } = useShown();
-  const [side, setSide] = useState<'buy' | 'sell'>('sell');
-  const [price, setPrice] = useState('');
+  const wanted = new URLSearchParams(useSearch());
+  const [side, setSide] = useState<'buy' | 'sell'>(wanted.get('side') === 'buy' ? 'buy' : 'sell');
+  const [price, setPrice] = useState(wanted.get('price') ?? '');
   const [size, setSize] = useState('');
   const acting = useActing();
+  const best = useBest(side);
+  // Joins the best price of its side once, and does not follow it: what is signed is what one has read.
+  useEffect(() => {
+    if (best !== null) setPrice((typed) => (typed === '' ? best : typed));
+  }, [best === null, side]);
   useEffect(() => {
     if (edited === null) return;
     setSide(edited.side);
@@ -61,7 +70,11 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
             key={one}
             aria-pressed={one === side}
             disabled={edited !== null && one !== side}
-            onClick={() => setSide(one)}
+            onClick={() => {
+              if (one === side) return;
+              setSide(one);
+              setPrice('');
+            }}
           >
             {one === 'buy' ? `Buy ${base}` : `Sell ${base}`}
           </button>
@@ -108,6 +121,14 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
       <Said acting={acting} />
     </form>
   );
+}
+
+/** The best price of a side of the book; null while nobody quotes there. */
+function useBest(side: 'buy' | 'sell'): string | null {
+  const { market } = useShown();
+  const book = useStream({ type: 'l2Book', coin: coinOf(market) }, (_state: Book | null, data) => data);
+  const [bids = [], asks = []] = book.data?.levels ?? [];
+  return (side === 'buy' ? bids : asks)[0]?.px ?? null;
 }
 
 /** The order id of the only entry. Throws its refusal. */

@@ -8,7 +8,7 @@ import type { Provider } from '../wallet/provider.js';
 import { readerOf } from '../wallet/signer.js';
 
 /** Where EIP-1967 proxies keep the address of their code. */
-const IMPLEMENTATION_SLOT = '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc';
+export const IMPLEMENTATION_SLOT = '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc';
 
 interface ContractRow {
   name: string;
@@ -75,6 +75,14 @@ export async function signerRows(
       return { address, eth: formatUnits(BigInt(wei as string), 18), isPoster, isSettler, isExecutor };
     }),
   );
+}
+
+/** What each address has for gas, in wei. */
+export async function balancesOf(provider: Provider, addresses: readonly string[]): Promise<Record<string, bigint>> {
+  const wei = await Promise.all(
+    addresses.map((address) => provider.request({ method: 'eth_getBalance', params: [address, 'latest'] })),
+  );
+  return Object.fromEntries(addresses.map((address, i) => [address, BigInt(wei[i] as string)]));
 }
 
 interface SolvencyRow {

@@ -9,7 +9,7 @@ import { useWallets } from '../wallet/session.js';
 import { contractRows, signerRows, solvencyRows } from './chain.js';
 
 /** The chain as whoever acts sees it, or by the endpoint that the server names; null without either. */
-function useChain(): Provider | null {
+export function useChain(): Provider | null {
   const { deployment } = useShown();
   const { session } = useWallets();
   return useMemo(
@@ -18,7 +18,7 @@ function useChain(): Provider | null {
   );
 }
 
-const NO_CHAIN =
+export const NO_CHAIN =
   'The chain is asked by your wallet, or by PUBLIC_RPC_URL where the operator names one: connect a wallet.';
 
 /** Per token: what the ledger holds, and what the custodian has on the chain. */
@@ -77,7 +77,9 @@ export function Solvency() {
 export function ChainRoles({ status }: { status: Status }) {
   const { deployment } = useShown();
   const chain = useChain();
-  const signers = status.transactions.map(({ signer }) => signer);
+  const named = status.keepers.flatMap(({ gas }) => (gas?.signer ? [gas.signer] : []));
+  // Keys that were in use before may still have rights.
+  const signers = [...new Set([...named, ...status.transactions.map(({ signer }) => signer)])];
   const rows = useRead(
     chain === null ? null : `roles/${signers.join()}`,
     async () =>

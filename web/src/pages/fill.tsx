@@ -2,12 +2,12 @@ import { FillPicture } from '../charts/fill-picture.js';
 import { fillGeometry } from '../charts/fill-geometry.js';
 import { amountsOf, newestFills, useShown } from '../market-context.js';
 import type { Decomposition, Fill } from '../market-context.js';
-import { shortHex, shown, text } from '../numbers.js';
+import { inColumn, onGrid, shortHex, shown, text } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
 import { sumsOf } from '../sums.js';
 
-/** One fill: the amount and price of each maker's leg, and that they add up. */
-export function FillPage({ fillSeq }: { fillSeq: string }) {
+/** One fill: the amount and price of each maker's leg, and that they add up. Within another page its heading is one of a part. */
+export function FillPage({ fillSeq, isPart = false }: { fillSeq: string; isPart?: boolean }) {
   const { market, base, quote } = useShown();
   const seq = /^[1-9]\d{0,14}$/.test(fillSeq) ? fillSeq : null;
   const decomposition = useRead(
@@ -35,12 +35,13 @@ export function FillPage({ fillSeq }: { fillSeq: string }) {
   if (found === null) {
     return decomposition.error === null ? <p role="status">Loading …</p> : <p role="alert">{decomposition.error}</p>;
   }
+  const Heading = isPart ? 'h2' : 'h1';
   const geometry = fillGeometry(found, curve.data, market);
   return (
     <>
-      <h1>
+      <Heading>
         Fill #{seq} of {market.pair}
-      </h1>
+      </Heading>
       {found.status === 'pending' && <p role="status">The books behind this fill are being read: its legs follow.</p>}
       {fill !== null && (
         <p>
@@ -82,7 +83,7 @@ function Proof({ fill, decomposition }: { fill: Fill; decomposition: Decompositi
 }
 
 function Legs({ decomposition }: { decomposition: Decomposition }) {
-  const { base, quote } = useShown();
+  const { base, quote, market } = useShown();
   return (
     <div className="scroll" tabIndex={0} role="region" aria-label="Legs">
       <table>
@@ -109,17 +110,23 @@ function Legs({ decomposition }: { decomposition: Decomposition }) {
               <td>
                 <code title={leg.maker}>{shortHex(leg.maker)}</code>
               </td>
-              <td className="number">{shown(leg.price)}</td>
-              <td className="number">{shown(leg.base_amount)}</td>
-              <td className="number">{shown(leg.quote_amount)}</td>
+              <td className="number">{onGrid(leg.price, market.tick_size)}</td>
+              <td className="number" title={leg.base_amount}>
+                {inColumn(leg.base_amount)}
+              </td>
+              <td className="number" title={leg.quote_amount}>
+                {inColumn(leg.quote_amount)}
+              </td>
             </tr>
           ))}
           <tr>
             <td></td>
-            <td className="wide">left for the operator: rounding and the curve's distance from the book</td>
-            <td></td>
-            <td></td>
-            <td className="number">{shown(decomposition.residual)}</td>
+            <td className="wide" colSpan={3}>
+              left for the operator: rounding and the curve's distance from the book
+            </td>
+            <td className="number" title={decomposition.residual}>
+              {inColumn(decomposition.residual)}
+            </td>
           </tr>
         </tbody>
       </table>

@@ -22,7 +22,7 @@ export function MakerPage() {
   return (
     <>
       <h1>Maker</h1>
-      {session === null ? <NobodyActs /> : <Desk key={session.address} session={session} />}
+      {session === null ? <NobodyActs role="maker3" /> : <Desk key={session.address} session={session} />}
     </>
   );
 }
@@ -52,7 +52,7 @@ function Desk({ session }: { session: Session }) {
       <ScheduledCancel account={facts.account.data} client={orders} />
       <MakerFills address={session.address} />
       <Performance address={session.address} />
-      <Balances limits={facts.limits.data} />
+      <Balances limits={facts.limits} custody={custody} />
       {custody !== null && <Custody {...{ session, custody }} withdrawals={facts.withdrawals.data} />}
       <BalanceProof address={session.address} />
     </>

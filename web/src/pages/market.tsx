@@ -1,10 +1,11 @@
 import { useMemo, useState } from 'react';
+import { Link } from 'wouter';
 import { CandleChart } from '../charts/candle-chart.js';
 import { DepthChart } from '../charts/depth-chart.js';
-import { amountsOf, coinOf, newestFills, useShown } from '../market-context.js';
-import type { Book, CurveState, Fill } from '../market-context.js';
+import { coinOf, newestFills, useShown } from '../market-context.js';
+import type { Book, CurveState } from '../market-context.js';
 import { useOpenOrders } from '../maker/open-orders.js';
-import { basisPoints, exact, middle, shown, sum, text } from '../numbers.js';
+import { basisPoints, exact, middle, onGrid, shown, text } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
 import { offBook } from '../sums.js';
 import { Reversed } from '../reversed.js';
@@ -32,8 +33,8 @@ export function MarketPage() {
   const sides = useMemo(() => ({ bids, asks }), [book.data]);
   const prepared = curve.data?.prepared ?? null;
   const taken = {
-    asks: seq === null ? '0' : takenOf(fills.data ?? [], seq, 'buy'),
-    bids: seq === null ? '0' : takenOf(fills.data ?? [], seq, 'sell'),
+    asks: seq === null ? '0' : (live.data?.consumed_ask ?? '0'),
+    bids: seq === null ? '0' : (live.data?.consumed_bid ?? '0'),
   };
   const off = (side: 'bids' | 'asks', levels: readonly Level[]): string =>
     shown(
@@ -72,7 +73,7 @@ export function MarketPage() {
             '–'
           )}
         </Fact>
-        <Fact name="Taken from it">
+        <Fact name="Gone of it">
           {seq === null
             ? '–'
             : taken.asks === '0' && taken.bids === '0'
@@ -90,8 +91,9 @@ export function MarketPage() {
       )}
       <p className="caption">
         Steps: the book now (at most 20 prices a side). Lines: the curve that takers trade against, cut from the book of{' '}
-        {prepared ? <Age sinceMs={prepared.cut.time_ms} /> : 'a moment'} ago. Shaded: what swaps have taken of it. Off
-        the book: how much worse than by the book now a taker of all of it is served.
+        {prepared ? <Age sinceMs={prepared.cut.time_ms} /> : 'a moment'} ago. Shaded: what is gone of it, by swaps or
+        when it was posted over earlier ones. Off the book: how much worse than by the book now a taker of all of it is
+        served.
       </p>
       <h2>Book</h2>
       <div className="book">
@@ -104,12 +106,6 @@ export function MarketPage() {
       <FillTable fills={fills.data} />
     </>
   );
-}
-
-/** What takers bought or sold on a curve since it was posted, of the fills that are known. */
-function takenOf(fills: readonly Fill[], seq: number, direction: Fill['direction']): string {
-  const taken = fills.filter((fill) => fill.curve_seq === seq && fill.direction === direction);
-  return text(sum(taken.map((fill) => exact(amountsOf(fill).base))));
 }
 
 const INTERVALS = [
@@ -177,6 +173,8 @@ interface LevelsProps {
 }
 
 function Levels({ name, levels, mine }: LevelsProps) {
+  const { market } = useShown();
+  const side = name === 'Bids' ? 'buy' : 'sell';
   return (
     <table>
       <caption>{name}</caption>
@@ -196,15 +194,20 @@ function Levels({ name, levels, mine }: LevelsProps) {
       <tbody>
         {levels.slice(0, 10).map(({ px, sz, n }) => (
           <tr key={px}>
-            <td className={`number ${name === 'Bids' ? 'buy' : 'sell'}`}>
+            <td className={`number ${side}`}>
               {mine.has(text(exact(px))) && (
                 <span role="img" aria-label="an order of yours" title="an order of yours">
                   ◆{' '}
                 </span>
               )}
-              {shown(px)}
+              <Link
+                href={`/maker/${encodeURIComponent(market.pair)}?side=${side}&price=${px}`}
+                title={`quote at ${px}, too`}
+              >
+                {onGrid(px, market.tick_size)}
+              </Link>
             </td>
-            <td className="number">{shown(sz)}</td>
+            <td className="number">{onGrid(sz, market.lot_size)}</td>
             <td className="number">{n}</td>
           </tr>
         ))}

@@ -1,9 +1,12 @@
 import { Figures } from '../figures.js';
 import { useShown } from '../market-context.js';
 import type { Status } from '../market-context.js';
-import { shortHex, shown } from '../numbers.js';
+import { shown } from '../numbers.js';
 import { Commands } from '../operator/commands.js';
 import { ChainRoles, Solvency } from '../operator/on-chain.js';
+import { ProposalCheck } from '../operator/proposal-check.js';
+import { Stops } from '../operator/stops.js';
+import { Tiles } from '../operator/tiles.js';
 import { useRead } from '../platform.js';
 import { Age, Countdown } from '../states.js';
 
@@ -21,34 +24,16 @@ export function OperatorPage() {
     <>
       <h1>Operator</h1>
       <p className="caption">Nothing is done here: what is shown is public, and acts are commands.</p>
-      <Roles status={status.data} />
+      <Tiles status={status.data} />
       <Curves status={status.data} />
       <Queues status={status.data} />
-      <Halts status={status.data} />
+      <Stops status={status.data} />
       <Solvency />
       <Profit />
       <ChainRoles status={status.data} />
+      <ProposalCheck />
       <Commands />
     </>
-  );
-}
-
-function Roles({ status }: { status: Status }) {
-  return (
-    <section aria-label="Tiles">
-      <ul className="way tiles">
-        {status.keepers.map(({ role, running, last_act_ms, waiting }) => (
-          <li key={role}>
-            <h2>{role}</h2>
-            <p className={running ? 'value good' : 'value bad'}>{running ? '● runs' : '■ does not run'}</p>
-            <p className="why">
-              last act {last_act_ms === null ? 'none yet' : <Age sinceMs={last_act_ms} />}
-              {last_act_ms !== null && ' ago'} · {waiting} waiting
-            </p>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }
 
@@ -114,57 +99,6 @@ function Queues({ status }: { status: Status }) {
           </div>
         ))}
       </dl>
-    </section>
-  );
-}
-
-function Halts({ status: { halt, last_reversal: reversal, tokens } }: { status: Status }) {
-  return (
-    <section aria-label="Halts and reversals">
-      <h2>Halts and reversals</h2>
-      <p className={halt === null ? 'good' : 'bad'}>
-        {halt === null ? '● nothing is halted' : `■ ${halt.message} (${halt.code})`}
-      </p>
-      {tokens.map((token) => (
-        <p key={token.address} className="bad">
-          {token.token} is {token.state === 'quarantined' ? 'in quarantine' : 'in doubt'}: {token.message} ({token.code}
-          ); it holds up {token.pairs.join(', ')}.
-        </p>
-      ))}
-      {reversal === null ? (
-        <p>The chain has taken nothing back.</p>
-      ) : (
-        <>
-          <p>
-            <Age sinceMs={reversal.time_ms} /> ago the blocks {reversal.from_block} to {reversal.to_block} were taken
-            back, {reversal.depth} deep, with {reversal.fill_count} fills and {reversal.event_count} events of custody.
-          </p>
-          {reversal.fills.length > 0 && (
-            <div className="scroll" tabIndex={0} role="region" aria-label="Fills that were taken back">
-              <table>
-                <caption>Fills that were taken back, and who was told</caption>
-                <tbody>
-                  {reversal.fills.map((fill) => (
-                    <tr key={`${fill.pair}/${fill.fill_seq}`}>
-                      <td>
-                        <s>
-                          #{fill.fill_seq} of {fill.pair}
-                        </s>
-                      </td>
-                      <td className="number">{shown(fill.base_amount)}</td>
-                      <td className="number">{shown(fill.quote_amount)}</td>
-                      <td>
-                        {fill.notifications.map(({ maker, oid }) => `${shortHex(maker)} (order ${oid})`).join(', ') ||
-                          'nobody'}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          )}
-        </>
-      )}
     </section>
   );
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { amountsOf, coinOf, newestFills, useShown } from '../market-context.js';
 import type { Book, CurveState, Fill } from '../market-context.js';
-import { LIST_PLACES, shortHex, shown } from '../numbers.js';
+import { inColumn, shortHex, shown } from '../numbers.js';
 import { useRead, useStream } from '../platform.js';
 import { Reconciled } from '../reconciled.js';
 import { Reversed } from '../reversed.js';
@@ -150,10 +150,10 @@ export function FillTable({ fills }: { fills: readonly Fill[] | null }) {
               </td>
               <td className={fill.direction}>{fill.direction}</td>
               <td className="number" title={amountsOf(fill).base}>
-                {shown(amountsOf(fill).base, LIST_PLACES)}
+                {inColumn(amountsOf(fill).base)}
               </td>
               <td className="number" title={amountsOf(fill).quote}>
-                {shown(amountsOf(fill).quote, LIST_PLACES)}
+                {inColumn(amountsOf(fill).quote)}
               </td>
               <td>
                 <code title={fill.taker}>{shortHex(fill.taker)}</code>

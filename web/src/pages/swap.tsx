@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { formatUnits } from '../../../core/amounts.js';
 import { useShown } from '../market-context.js';
 import { LIST_PLACES, shown } from '../numbers.js';
@@ -6,6 +6,7 @@ import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
 import { tradingOff } from '../states.js';
 import { CopyAs } from '../swap/copy-as.js';
 import { History } from '../swap/history.js';
+import { LimitTerms, WAITS } from '../swap/limit-terms.js';
 import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
 import { useRun } from '../swap/run.js';
@@ -17,6 +18,9 @@ import { NobodyActs } from '../wallet/account-menu.js';
 import { useBalance } from '../wallet/balance.js';
 import { useTaker } from '../wallet/clients.js';
 import { useWallets } from '../wallet/session.js';
+
+/** What the main button does. */
+const NAMES: Readonly<Record<Mode, string>> = { gasless: 'Sign and swap', direct: 'Swap', limit: 'Sign and place' };
 
 const SLIPPAGES_BPS = [10, 50, 100, 300] as const;
 
@@ -32,12 +36,15 @@ export function SwapPage() {
   const [mode, setMode] = useState<Mode>(hasGasless ? 'gasless' : 'direct');
   const [slippageBps, setSlippage] = useState<number>(50);
   const [maxFeeText, setMaxFee] = useState('');
+  const [leastText, setLeast] = useState('');
+  const [validForSec, setValidFor] = useState<number>(WAITS[1][0]);
   const taker = useTaker(deployment);
   const { run, start, forget } = useRun(taker, session?.address ?? null);
   const sell = tokenAt(deployment.tokens, sellAddress);
   const buy = tokenAt(deployment.tokens, buyAddress);
   const amount = entered(text, sell);
   const maxFee = entered(maxFeeText, sell);
+  const limit = entered(leastText, buy);
   const settledUnits = useSettled(amount.units);
   const settledSell = useSettled(sell.address);
   // Base units of one token are no amount of another.
@@ -70,40 +77,51 @@ export function SwapPage() {
     2_000,
   );
   const gaslessUnits = price.data === null ? null : BigInt(price.data.buyAmount);
-  const buyUnits = mode === 'gasless' ? gaslessUnits : direct.data;
+  const buyUnits = mode === 'direct' ? direct.data : gaslessUnits;
   const isOwnPrice = units !== null && units === amount.units;
   const least = buyUnits === null ? null : (buyUnits * BigInt(10_000 - slippageBps)) / 10_000n;
+  // From the price of now one changes a digit; once it is there, it stays as it is.
+  const suggested = mode === 'limit' && isOwnPrice && gaslessUnits !== null && gaslessUnits > 0n;
+  useEffect(() => {
+    if (suggested) setLeast((typed) => (typed === '' ? formatUnits(gaslessUnits ?? 0n, buy.decimals) : typed));
+  }, [suggested, buy.address]);
   const isShort = balance.data !== null && amount.units !== null && amount.units > balance.data;
   const isBusy = run !== null && run.stage !== 'done' && run.stage !== 'failed';
   const problem =
     sell === buy
       ? 'Choose two different tokens.'
       : (amount.problem ??
-        maxFee.problem ??
+        (mode === 'limit' ? null : maxFee.problem) ??
         (isShort
           ? `The account holds ${shown(formatUnits(balance.data ?? 0n, sell.decimals))} ${sell.symbol}.`
           : null));
-  const canSwap =
-    session !== null && off === null && !isBusy && problem === null && isOwnPrice && (buyUnits ?? 0n) > 0n;
+  const isPriced =
+    mode === 'limit' ? amount.units !== null && limit.units !== null : isOwnPrice && (buyUnits ?? 0n) > 0n;
+  const canSwap = session !== null && off === null && !isBusy && problem === null && isPriced;
 
   function flip(): void {
     setSell(buy.address);
     setBuy(sell.address);
+    setLeast('');
     if (buyUnits !== null && buyUnits > 0n) setText(formatUnits(buyUnits, buy.decimals));
   }
 
   function swap(): void {
-    if (amount.units === null || least === null) return;
+    if (amount.units === null) return;
+    const sold = { sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) };
+    if (mode === 'limit') {
+      if (limit.units === null) return;
+      return start({ mode, swap: { ...sold, minBuy: formatUnits(limit.units, buy.decimals), validForSec } });
+    }
+    if (least === null) return;
     // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
     const wanted = (buyUnits ?? 0n) - 2n * ((buyUnits ?? 0n) - least);
-    start(mode, {
-      sell: sell.symbol,
-      buy: buy.symbol,
-      amount: formatUnits(amount.units, sell.decimals),
+    const bounds = {
       slippageBps,
       minBuy: formatUnits(wanted, buy.decimals),
       ...(maxFee.units === null ? {} : { maxFee: formatUnits(maxFee.units, sell.decimals) }),
-    });
+    };
+    start({ mode, swap: { ...sold, ...bounds } });
   }
 
   return (
@@ -130,11 +148,21 @@ export function SwapPage() {
             ⇅
           </button>
           <TokenField
-            label="You get"
+            label={mode === 'limit' ? 'You get at least' : 'You get'}
             tokens={deployment.tokens}
             token={buy}
-            onToken={setBuy}
-            value={buyUnits === null || !isOwnPrice ? '' : shown(formatUnits(buyUnits, buy.decimals))}
+            onToken={(address) => {
+              setBuy(address);
+              setLeast('');
+            }}
+            {...(mode === 'limit' && { onValue: setLeast, problem: limit.problem })}
+            value={
+              mode === 'limit'
+                ? leastText
+                : buyUnits === null || !isOwnPrice
+                  ? ''
+                  : shown(formatUnits(buyUnits, buy.decimals))
+            }
           />
         </div>
         {balance.data !== null && (
@@ -161,65 +189,96 @@ export function SwapPage() {
             <input type="radio" name="mode" checked={mode === 'direct'} onChange={() => setMode('direct')} /> Direct: a
             transaction of yours, against the curve alone
           </label>
+          <label>
+            <input
+              type="radio"
+              name="mode"
+              checked={mode === 'limit'}
+              disabled={!hasGasless}
+              onChange={() => setMode('limit')}
+            />{' '}
+            Limit: one signature that waits for your price
+          </label>
         </fieldset>
-        <details>
-          <summary>Limits</summary>
-          <div className="row">
-            <label className="field">
-              Slippage
-              <select
-                value={slippageBps}
-                onChange={({ target }) => setSlippage(SLIPPAGES_BPS[target.selectedIndex] ?? 50)}
-              >
-                {SLIPPAGES_BPS.map((bps) => (
-                  <option key={bps} value={bps}>
-                    {shown(formatUnits(BigInt(bps), 2))} %
-                  </option>
-                ))}
-              </select>
-            </label>
-            <label className="field">
-              Most for gas, in {sell.symbol} (gasless)
-              <input
-                value={maxFeeText}
-                onChange={({ target }) => setMaxFee(target.value)}
-                inputMode="decimal"
-                autoComplete="off"
-                placeholder="1 % of the amount"
-              />
-            </label>
-          </div>
-        </details>
-        <TermsList
-          {...{
-            mode,
-            sell,
-            buy,
-            price,
-            direct,
-            buyUnits: isOwnPrice ? buyUnits : null,
-            least: isOwnPrice ? least : null,
-          }}
-          units={amount.units}
-          hasReader={taker !== null}
-        />
+        {mode === 'limit' ? (
+          <label className="field">
+            Waits at most
+            <select
+              value={validForSec}
+              onChange={({ target }) => setValidFor(WAITS[target.selectedIndex]?.[0] ?? WAITS[1][0])}
+            >
+              {WAITS.map(([sec, name]) => (
+                <option key={sec} value={sec}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+        ) : (
+          <details>
+            <summary>Bounds</summary>
+            <div className="row">
+              <label className="field">
+                Slippage
+                <select
+                  value={slippageBps}
+                  onChange={({ target }) => setSlippage(SLIPPAGES_BPS[target.selectedIndex] ?? 50)}
+                >
+                  {SLIPPAGES_BPS.map((bps) => (
+                    <option key={bps} value={bps}>
+                      {shown(formatUnits(BigInt(bps), 2))} %
+                    </option>
+                  ))}
+                </select>
+              </label>
+              <label className="field">
+                Most for gas, in {sell.symbol} (gasless)
+                <input
+                  value={maxFeeText}
+                  onChange={({ target }) => setMaxFee(target.value)}
+                  inputMode="decimal"
+                  autoComplete="off"
+                  placeholder="1 % of the amount"
+                />
+              </label>
+            </div>
+          </details>
+        )}
+        {mode === 'limit' ? (
+          <LimitTerms
+            {...{ sell, buy, units: amount.units, leastUnits: limit.units, nowUnits: isOwnPrice ? gaslessUnits : null }}
+          />
+        ) : (
+          <TermsList
+            {...{
+              mode,
+              sell,
+              buy,
+              price,
+              direct,
+              buyUnits: isOwnPrice ? buyUnits : null,
+              least: isOwnPrice ? least : null,
+            }}
+            units={amount.units}
+            hasReader={taker !== null}
+          />
+        )}
         {off !== null && (
           <p role="status" className="bad">
             {off}
           </p>
         )}
         {session === null ? (
-          <NobodyActs />
+          <NobodyActs role="taker3" />
         ) : (
           <button type="submit" className="main" disabled={!canSwap}>
-            {mode === 'gasless' ? 'Sign and swap' : 'Swap'}{' '}
-            {amount.units === null ? '' : `${text.trim()} ${sell.symbol}`}
+            {NAMES[mode]} {amount.units === null ? '' : `${text.trim()} ${sell.symbol}`}
           </button>
         )}
       </form>
       {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
-      {amount.units !== null && sell !== buy && (
+      {amount.units !== null && sell !== buy && mode !== 'limit' && (
         <CopyAs
           swap={{
             ...{ deployment, sell, buy, units: amount.units, minBuyUnits: least ?? 1n, slippageBps, mode },
@@ -227,7 +286,7 @@ export function SwapPage() {
           }}
         />
       )}
-      <History address={session?.address ?? null} />
+      <History address={session?.address ?? null} taker={session === null ? null : taker} />
     </>
   );
 }

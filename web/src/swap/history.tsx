@@ -1,11 +1,14 @@
 import { useEffect, useState } from 'react';
+import type { ReactNode } from 'react';
 import type { Answer } from '../../../sdk/src/index.js';
 import { CurvebookError } from '../../../sdk/src/index.js';
+import type { TakerClient } from '../../../sdk/src/taker.js';
 import { formatUnits } from '../../../core/amounts.js';
+import { Said, useActing } from '../maker/acting.js';
 import { useShown } from '../market-context.js';
 import { LIST_PLACES, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
-import { Age } from '../states.js';
+import { Age, Countdown } from '../states.js';
 import { TransactionLink } from './receipt.js';
 import { takenOf } from './terms.js';
 
@@ -13,8 +16,8 @@ type Order = Answer<'/api/v1/orders'>['orders'][number];
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Gasless orders and swaps of an address: one's own, or anybody's, since both are public. */
-export function History({ address }: { address: string | null }) {
+/** Gasless orders and swaps of an address: one's own, which `taker` cancels, or anybody's, since both are public. */
+export function History({ address, taker }: { address: string | null; taker: TakerClient | null }) {
   const [typed, setTyped] = useState(address ?? '');
   useEffect(() => setTyped(address ?? ''), [address]);
   const owner = ADDRESS.test(typed.trim()) ? typed.trim().toLowerCase() : null;
@@ -35,7 +38,7 @@ export function History({ address }: { address: string | null }) {
         <p role="status">{typed.trim() === '' ? 'Whose? Enter an address.' : '0x and 40 hex digits.'}</p>
       ) : (
         <>
-          <GaslessOrders owner={owner} />
+          <GaslessOrders owner={owner} taker={owner === address?.toLowerCase() ? taker : null} />
           <Swaps owner={owner} />
         </>
       )}
@@ -43,8 +46,9 @@ export function History({ address }: { address: string | null }) {
   );
 }
 
-function GaslessOrders({ owner }: { owner: string }) {
+function GaslessOrders({ owner, taker }: { owner: string; taker: TakerClient | null }) {
   const { deployment } = useShown();
+  const acting = useActing();
   const [cursors, setCursors] = useState<readonly string[]>([]);
   useEffect(() => setCursors([]), [owner]);
   const cursor = cursors[cursors.length - 1];
@@ -73,17 +77,40 @@ function GaslessOrders({ owner }: { owner: string }) {
               <th scope="col" className="number">
                 Got
               </th>
+              <th scope="col">Good for</th>
               <th scope="col">Transaction</th>
-              <th scope="col">What stood in the way</th>
+              <th scope="col">What stands in the way</th>
+              {taker !== null && <th scope="col">Act</th>}
             </tr>
           </thead>
           <tbody>
             {orders.map((order) => (
-              <OrderRow key={order.orderId} order={order} />
+              <OrderRow key={order.orderId} order={order}>
+                {taker !== null && (
+                  <td>
+                    {order.status === 'pending' && (
+                      <button
+                        type="button"
+                        disabled={acting.busy}
+                        aria-label={`Cancel order ${order.orderId}`}
+                        onClick={() =>
+                          acting.act(async () => {
+                            await taker.cancelGasless(order.orderId);
+                            return 'cancelled: it will not be sent';
+                          })
+                        }
+                      >
+                        Cancel
+                      </button>
+                    )}
+                  </td>
+                )}
+              </OrderRow>
             ))}
           </tbody>
         </table>
       </div>
+      <Said acting={acting} />
       <div className="row">
         {cursors.length > 0 && (
           <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>
@@ -100,7 +127,7 @@ function GaslessOrders({ owner }: { owner: string }) {
   );
 }
 
-function OrderRow({ order }: { order: Order }) {
+function OrderRow({ order, children }: { order: Order; children: ReactNode }) {
   const { deployment } = useShown();
   const amount = (units: string, address: string): string => {
     const token = deployment.tokens.find((one) => one.address === address.toLowerCase());
@@ -113,13 +140,23 @@ function OrderRow({ order }: { order: Order }) {
   const remedy = code === null ? null : new CurvebookError(code, '').remedy;
   return (
     <tr>
-      <td className={isFilled ? 'good' : order.status === 'pending' ? '' : 'bad'}>{order.status}</td>
+      <td className={isFilled ? 'good' : order.status === 'pending' ? '' : 'bad'}>
+        {order.status === 'pending' && code === 'LIMIT_NOT_REACHED' ? 'waits' : order.status}
+      </td>
       <td className="number">{amount(isFilled ? order.executedSellAmount : order.sellAmount, order.sellToken)}</td>
-      <td className="number">{isFilled ? amount(order.executedBuyAmount, order.buyToken) : '–'}</td>
+      <td className="number">
+        {isFilled
+          ? amount(order.executedBuyAmount, order.buyToken)
+          : order.orderClass === 'limit'
+            ? `≥ ${amount(order.minBuyAmount, order.buyToken)}`
+            : '–'}
+      </td>
+      <td>{order.status === 'pending' ? <Countdown untilSec={order.validTo} /> : '–'}</td>
       <td>{order.txHash === null ? '–' : <TransactionLink hash={order.txHash} />}</td>
       <td className="wide">
         {code === null ? '–' : `${message ?? ''} (${code})${remedy === null ? '' : `: ${remedy}`}`}
       </td>
+      {children}
     </tr>
   );
 }

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
-import type { GaslessQuote, OrderStatus, Swap, TakerClient } from '../../../sdk/src/taker.js';
+import type { GaslessQuote, LimitSwap, OrderStatus, Swap, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
 import type { Mode } from './terms.js';
 
@@ -29,11 +29,19 @@ export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], str
     ['sending', 'Allowance and transaction in your wallet'],
     ['done', 'On the chain'],
   ],
+  limit: [
+    ['allowing', 'The token is allowed to Permit2 (once)'],
+    ['signing', 'Your signature'],
+    ['done', 'It waits for its price, in the list of gasless orders below'],
+  ],
 };
+
+/** What is swapped, and how. */
+type Wanted = { mode: 'gasless' | 'direct'; swap: Swap } | { mode: 'limit'; swap: LimitSwap };
 
 interface Runner {
   run: Run | null;
-  start(mode: Mode, swap: Swap): void;
+  start(wanted: Wanted): void;
   forget(): void;
 }
 
@@ -44,7 +52,7 @@ export function useRun(taker: TakerClient | null, address: string | null): Runne
   useEffect(() => () => leaving.current?.abort(), []);
 
   const start = useCallback(
-    (mode: Mode, swap: Swap) => {
+    (wanted: Wanted) => {
       if (taker === null || address === null) return;
       leaving.current?.abort();
       const mine = new AbortController();
@@ -52,10 +60,11 @@ export function useRun(taker: TakerClient | null, address: string | null): Runne
       const change = (what: Partial<Run>): void => {
         if (!mine.signal.aborted) setRun((old) => (old === null ? null : { ...old, ...what }));
       };
-      const stage = mode === 'gasless' ? 'quoting' : 'sending';
+      const { mode } = wanted;
+      const stage = ({ gasless: 'quoting', direct: 'sending', limit: 'signing' } as const)[mode];
       const nothing = { quote: null, orderId: null, txHash: null, error: null };
       setRun({ mode, taker: address, stage, sinceMs: Date.now(), ...nothing });
-      void perform(taker, mode, swap, change, mine.signal).catch((error: unknown) =>
+      void perform(taker, wanted, change, mine.signal).catch((error: unknown) =>
         change({ stage: 'failed', error: explained(error) }),
       );
     },
@@ -66,25 +75,39 @@ export function useRun(taker: TakerClient | null, address: string | null): Runne
 
 async function perform(
   taker: TakerClient,
-  mode: Mode,
-  swap: Swap,
+  { mode, swap }: Wanted,
   change: (what: Partial<Run>) => void,
   signal: AbortSignal,
 ): Promise<void> {
   if (mode === 'direct') return change({ stage: 'done', txHash: await taker.swap(swap) });
+  if (mode === 'limit') {
+    const orderId = await allowed(taker, swap, { change, stage: 'signing' }, () => taker.placeLimit(swap));
+    return change({ stage: 'done', orderId });
+  }
   const swapped = (): Promise<OrderStatus> =>
     taker.swapGasless(swap, signal, {
       onQuote: (quote) => change({ stage: 'signing', quote, sinceMs: Date.now() }),
       onSubmitted: (orderId) => change({ stage: 'waiting', orderId, sinceMs: Date.now() }),
     });
-  const { status, txHash, reason } = await swapped().catch(async (error: unknown) => {
-    // Nothing was signed: the token takes no approval by signature.
-    if (!(error instanceof CurvebookError) || error.code !== 'APPROVAL_NEEDED') throw error;
-    change({ stage: 'allowing' });
-    await taker.allowGasless(swap.sell, swap.amount);
-    change({ stage: 'quoting' });
-    return swapped();
-  });
+  const { status, txHash, reason } = await allowed(taker, swap, { change, stage: 'quoting' }, swapped);
   if (status === 'filled') return change({ stage: 'done', txHash });
   throw new CurvebookError(reason?.code ?? 'EXPIRED', reason?.message ?? `the order is ${status}`);
+}
+
+/** Does what needs an allowance to Permit2; where there is none, nothing was signed, and it is done again after a transaction that allows the amount. */
+async function allowed<T>(
+  taker: TakerClient,
+  { sell, amount }: { sell: string; amount: string },
+  { change, stage }: { change: (what: Partial<Run>) => void; stage: Run['stage'] },
+  job: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await job();
+  } catch (error) {
+    if (!(error instanceof CurvebookError) || error.code !== 'APPROVAL_NEEDED') throw error;
+  }
+  change({ stage: 'allowing' });
+  await taker.allowGasless(sell, amount);
+  change({ stage });
+  return job();
 }

@@ -6,8 +6,11 @@ import type { Deployment } from '../market-context.js';
 export type Token = Deployment['tokens'][number];
 export type Price = Answer<'/api/v1/price'>;
 
-/** How a swap is paid for: by the service, out of what is sold, or by a transaction of one's own. */
-export type Mode = 'gasless' | 'direct';
+/**
+ * How a swap is made: by a signature, the service pays the gas out of what is sold; by a transaction of one's own; or by a signature that waits for a
+ * price.
+ */
+export type Mode = 'gasless' | 'direct' | 'limit';
 
 type Entered = { units: bigint; problem: null } | { units: null; problem: string | null };
 

@@ -83,14 +83,22 @@ export function WalletBanner({ deployment }: { deployment: Deployment }) {
   );
 }
 
-/** Shown where an account must be chosen first. */
-export function NobodyActs() {
-  const { found, accounts } = useWallets();
+/** Shown where an account must be chosen first; in a sandbox the account that fits the page is one click away. */
+export function NobodyActs({ role }: { role: string }) {
+  const { found, accounts, actAs } = useWallets();
+  const fitting = accounts.find((one) => one.role === role);
   return (
-    <p role="status">
-      {found.length + accounts.length > 0
-        ? 'Nobody acts yet: choose an account or connect a wallet at the top of the page.'
-        : 'No wallet was found in this browser. Install one that announces itself (EIP-6963), then reload.'}
-    </p>
+    <div className="row">
+      <p role="status">
+        {found.length + accounts.length > 0
+          ? 'Nobody acts yet: choose an account or connect a wallet at the top of the page.'
+          : 'No wallet was found in this browser. Install one that announces itself (EIP-6963), then reload.'}
+      </p>
+      {fitting !== undefined && (
+        <button type="button" onClick={() => actAs(fitting)}>
+          Act as {role}
+        </button>
+      )}
+    </div>
   );
 }

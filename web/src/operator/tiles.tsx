@@ -1,0 +1,97 @@
+import { formatUnits } from '../../../core/amounts.js';
+import type { Status } from '../market-context.js';
+import { exact, shortHex, shown } from '../numbers.js';
+import { useRead } from '../platform.js';
+import { Age } from '../states.js';
+import { TransactionLink } from '../swap/receipt.js';
+import { balancesOf } from './chain.js';
+import { useChain } from './on-chain.js';
+
+type Keeper = Status['keepers'][number];
+
+/** One tile per role: whether it runs, by which key, for how long its gas lasts, and what it did last. */
+export function Tiles({ status }: { status: Status }) {
+  const chain = useChain();
+  const signers = status.keepers.flatMap(({ gas }) => (gas?.signer ? [gas.signer] : []));
+  const balances = useRead(
+    chain === null ? null : `balances/${signers.join()}`,
+    async () => (chain === null ? {} : balancesOf(chain, signers)),
+    10_000,
+  );
+  return (
+    <section aria-label="Tiles">
+      <ul className="way tiles">
+        {status.keepers.map((keeper) => (
+          <li key={keeper.role}>
+            <h2>{keeper.role}</h2>
+            <p className={keeper.running ? 'value good' : 'value bad'}>
+              {keeper.running ? '● runs' : '■ does not run'}
+            </p>
+            <p className="why">
+              last act {keeper.last_act_ms === null ? 'none yet' : <Age sinceMs={keeper.last_act_ms} />}
+              {keeper.last_act_ms !== null && ' ago'}
+              {keeper.waiting > 0 && ` · ${keeper.waiting} waiting`}
+            </p>
+            {keeper.gas !== null && <Gas gas={keeper.gas} balances={balances.data ?? {}} status={status} />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const ETH_PLACES = 6;
+
+function Gas({
+  gas: { signer, spent_last_hour: spent, budget_per_hour: budget },
+  balances,
+  status,
+}: {
+  gas: NonNullable<Keeper['gas']>;
+  balances: Readonly<Record<string, bigint>>;
+  status: Status;
+}) {
+  if (signer === null) return <p className="why">no key yet</p>;
+  const balance = balances[signer];
+  const sent = status.transactions.find((one) => one.signer === signer);
+  const revert = sent?.last_revert ?? null;
+  return (
+    <>
+      <p className="why">
+        key <code title={signer}>{shortHex(signer)}</code>
+      </p>
+      <p className="why">{balance === undefined ? 'gas: the chain is not asked' : lasting(balance, spent)}</p>
+      <p className="why">
+        {shown(spent, ETH_PLACES)} ETH in the last hour
+        {budget !== null && ` of ${shown(budget, ETH_PLACES)}`}
+      </p>
+      <p className="why">
+        {revert === null ? (
+          'no revert'
+        ) : (
+          <>
+            reverted <Age sinceMs={revert.time_ms} /> ago: <strong>{revert.reason ?? 'nobody says why'}</strong>{' '}
+            <TransactionLink hash={revert.hash} />
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+const MOST_HOURS = 1_000n;
+const FEW_HOURS = 24n;
+
+/** For how long a balance lasts at the pace of the last hour. */
+function lasting(wei: bigint, spentLastHour: string) {
+  const { digits, scale } = exact(spentLastHour);
+  const eth = `${shown(formatUnits(wei, 18), ETH_PLACES)} ETH`;
+  if (digits === 0n) return `${eth} for gas, none spent in the last hour`;
+  const hours = (wei * 10n ** BigInt(scale)) / (digits * 10n ** 18n);
+  const text = hours > MOST_HOURS ? `more than ${shown(`${MOST_HOURS}`)} hours` : `${hours} hours`;
+  return (
+    <>
+      gas for <strong className={hours < FEW_HOURS ? 'bad' : undefined}>{text}</strong> ({eth})
+    </>
+  );
+}
