@@ -19,6 +19,7 @@ import { readBusiness, type BusinessFacts } from '../ledger/accounts/business.js
 import { readTx } from '../ledger/db/db.js';
 import { createRemembered } from '../server/rendered.js';
 import type { RoleContext } from './roles/context.js';
+import { READER } from './settings/common.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
 const SHOWN_PAIRS = 5;
@@ -38,11 +39,13 @@ export interface Ops {
 interface OpsSources {
   /** False while the process waits for its logs. */
   started(): boolean;
-  /** HTTP is served, by the gateway itself or while it waits for its logs. */
-  serving(): boolean;
+  /** Whether reads are served, by the gateway itself or while it waits for its logs, or by a reader. */
+  serving(): Readiness;
   gateway: MetricSources['gateway'];
   /** Null while everything that this process runs is alive. */
   failure(): string | null;
+  /** Of a reader: how far its database may be behind the primary. */
+  replicaLagMs?: MetricSources['replicaLagMs'];
 }
 
 /** Serves metrics and probes on a port of their own when METRICS_PORT is set. */
@@ -50,12 +53,13 @@ export async function startOps(shared: RoleContext, sources: OpsSources): Promis
   const { config, logger } = shared;
   const metrics = createMetrics(metricSources(shared, sources));
   if (config.METRICS_PORT === undefined) return { metrics, url: null, close: () => Promise.resolve() };
-  const isGateway = config.ROLES.includes('gateway');
+  const servesReads = config.ROLES.includes('gateway') || config.ROLES.includes(READER);
   const readiness = readinessOf(shared, sources);
   const probes = probeRoutes({
     failure: sources.failure,
-    ready: () => (isGateway ? servingOf(sources) : readiness()),
-    active: () => (isGateway ? activityOf(sources) : { active: false, reason: 'no_gateway' }),
+    // A gateway is ready as soon as its port answers, even if the ledger is not ready: it then serves cancels and reads.
+    ready: () => (servesReads ? sources.serving() : readiness()),
+    active: () => (config.ROLES.includes('gateway') ? activityOf(sources) : { active: false, reason: 'no_gateway' }),
   });
   const answering = await shared.doors.ops.answer(
     createApp({ routers: [metricsRoutes(metrics.registry), probes], logger }),
@@ -63,13 +67,9 @@ export async function startOps(shared: RoleContext, sources: OpsSources): Promis
   return { metrics, url: answering.url, close: answering.leave };
 }
 
-/** A gateway is ready as soon as its port answers, even if the ledger is not ready: it then serves cancels and reads. */
-const servingOf = ({ serving }: OpsSources): Readiness =>
-  serving() ? { ready: true, reason: null } : { ready: false, reason: 'starting' };
-
 function activityOf({ gateway, serving }: OpsSources): { active: boolean; reason: string | null } {
   if (gateway()?.active === true) return { active: true, reason: null };
-  return { active: false, reason: serving() ? 'standby' : 'starting' };
+  return { active: false, reason: serving().ready ? 'standby' : 'starting' };
 }
 
 /** A process that does not own its logs is on standby, whatever the ledger says. */
@@ -198,6 +198,7 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
       return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };
     },
     replication: () => shared.replication(),
+    replicaLagMs: sources.replicaLagMs ?? (() => null),
     gateway: sources.gateway,
     nowMs,
   };

@@ -4,7 +4,9 @@ import { loadConfig, readEnvironment, type Config } from './config.js';
 import { ConfigError } from './errors.js';
 import { EXIT_FAILED, EXIT_RESTART } from './exit-codes.js';
 import { createLogger } from './logger.js';
+import { startReader } from './roles/reader.js';
 import { RolesOutdatedError, startRoles } from './roles/run.js';
+import { READER } from './settings/common.js';
 import { createDoor } from '../server/door.js';
 import { ListenError } from '../server/listen.js';
 import type { Doors } from './roles/context.js';
@@ -22,7 +24,8 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
     const doors = openDoors(config);
     try {
       for (;;) {
-        const running = await startRoles(config, { signal, doors, printLine });
+        const start = config.ROLES.includes(READER) ? startReader : startRoles;
+        const running = await start(config, { signal, doors, printLine });
         if (running === null) return 0;
         process.stdout.write(
           `serving ${running.roles.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`,

@@ -93,6 +93,7 @@ async function curvebookApp(): Promise<Koa> {
     findings: () => [],
     roles: ROLE_FACTS,
     ownLogs: () => new Set(['order']),
+    replicaLagMs: null,
     nowMs: clock,
     watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2, lastScanMs: 1 }),
     inventoryRevision: gateway.generation,

@@ -35,9 +35,9 @@ export class RolesOutdatedError extends Error {
 }
 
 /** A running set of roles. */
-interface Running {
+export interface Running {
   /** Those that began; the others follow as their logs fall free. */
-  roles: readonly Role[];
+  roles: readonly string[];
   /** Where the HTTP server listens, null when no role of this process needs one. */
   url: string | null;
   /** Stops the roles in order, closes the database. */
@@ -46,7 +46,7 @@ interface Running {
   readonly failed: Promise<Error>;
 }
 
-interface StartOptions {
+export interface StartOptions {
   /** Gives the start up, which may wait for logs that another process holds. A set of roles that runs is stopped by `stop`. */
   signal: AbortSignal;
   /** Where the roles answer; they stay open when the roles end. */
@@ -141,19 +141,24 @@ export async function startRoles(
     // Started before the writers, so that metrics show a process that waits for its logs.
     ops = await startOps(context, {
       started: () => readStatus !== null && !isStarting,
-      serving: () => http !== null || isOnStandby,
+      serving: () =>
+        http !== null || isOnStandby ? { ready: true, reason: null } : { ready: false, reason: 'starting' },
       gateway: () => http?.facts() ?? null,
       failure: () => failure?.message ?? null,
     });
     // Beside the start: no role uses an endpoint before it has proven its chain.
     void checkChain(context, fail);
     loops.push(startSwapCheck(context, signal, fail));
-    const logs = acquireLogs(db, config.ROLES, { signal, onLost: fail, logger });
+    const played = ROLES.filter(({ name }) => config.ROLES.includes(name));
+    const logs = acquireLogs(
+      db,
+      played.map(({ name }) => name),
+      { signal, onLost: fail, logger },
+    );
     // Whoever starts next, in this process too, gets each log: none may be taken behind the end of this run.
     loops.push({ done: logs.settled });
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
-    const played = ROLES.filter(({ name }) => config.ROLES.includes(name));
     const prepared = new Map<Role, Preparation<Config>>();
     for (const role of played) {
       const preparation = role.prepare?.(context, logs.begun, signal);
@@ -174,9 +179,10 @@ export async function startRoles(
       failure: () => failure?.message ?? null,
       onSwapOrder: () => tell('swaps'),
       onOutdated: onReversal,
+      reader: null,
     };
     if (config.ROLES.includes('gateway')) {
-      const onServing = (isServing: boolean): void => void (isOnStandby = isServing);
+      const onServing = (standing: HttpHandle | null): void => void (isOnStandby = standing !== null);
       const owned = logs.of('gateway').then(() => undefined);
       serving = serveStandby(context, owned, { ...httpOptions, onServing });
       serving.catch(failUnlessStopped);
@@ -268,7 +274,7 @@ export async function startRoles(
     for (const role of now.filter(isGateway)) await start(role);
     await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
-    begun = config.ROLES.filter((role) => first.has(role));
+    begun = now.map(({ name }) => name);
     const late = createLateStarts(startLate, failUnlessStopped);
     lateEnded = late.ended;
     for (const role of played.filter(({ name }) => !first.has(name))) {

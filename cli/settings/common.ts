@@ -13,6 +13,9 @@ const tokenName = (name: string): string => (/^0x[0-9a-fA-F]{40}$/.test(name) ? 
 /** An endpoint by what it is asked at, however it is written; what is no URL is complained of already. */
 const sameUrl = (url: string): string => (URL.canParse(url) ? new URL(url).href : url);
 
+/** In place of roles: a process that only reads. */
+export const READER = 'reader';
+
 export const commonSettings = {
   PORT: integer(0, 65_535, 8080).describe('HTTP port of the server; 0 takes a free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address the server listens on'),
@@ -45,9 +48,13 @@ export const commonSettings = {
     .string()
     .default(ROLE_NAMES.join(','))
     .transform((list) => list.split(',').map((role) => role.trim()))
-    .pipe(z.array(z.enum(ROLE_NAMES)).min(1))
+    .pipe(z.array(z.enum([...ROLE_NAMES, READER])).min(1))
     .refine((roles) => new Set(roles).size === roles.length, 'names one twice')
-    .describe('comma-separated roles of this process'),
+    .refine((roles) => !roles.includes(READER) || roles.length === 1, 'reader stands alone: it writes nothing')
+    .describe('comma-separated roles of this process; or reader, which serves reads from a database that it never writes'),
+  READER_MAX_LAG_MS: integer(1_000, 3_600_000, 10_000).describe(
+    'reader: how far its replica may be behind the primary before it refuses reads',
+  ),
   OPERATOR_ADDRESS: address.optional().describe("ledger row of the operator's residual; default: the manifest's owner"),
   OPERATOR_FLOORS: z
     .string()

@@ -3,7 +3,7 @@ import type { TokenFinding, Queryable } from '../../ledger/types.js';
 import { FOLLOWED_HALTS, readHalt } from '../../ledger/chain/halts.js';
 import { readOperatorHalt } from '../../ledger/operator/operator-log.js';
 
-/** Why inventory is not safe to quote against; the last one is that of a process that waits for another one's logs. */
+/** Why inventory is not safe to quote against; the last two are those of a reader, and of a process that waits for another one's logs. */
 export const NOT_READY_REASONS = [
   'missing_canonical_state',
   'startup_catch_up',
@@ -14,6 +14,7 @@ export const NOT_READY_REASONS = [
   'stale_ledger',
   'chain_stalled',
   'clock_skew',
+  'replica_lag',
   'standby',
 ] as const;
 type NotReadyReason = (typeof NOT_READY_REASONS)[number];

@@ -84,10 +84,10 @@ export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void
       },
     };
     const [completed, pending] = listSchema.parse(await tx.migrate.list(config));
-    if (completed.length > 0 && (pending.length > 0 || (await isStale(tx)))) await endWriters(db, tx);
+    if (completed.length > 0 && (pending.length > 0 || (await hasStaleProjections(tx)))) await endWriters(db, tx);
     await tx.migrate.latest(config);
     // A migration that adds a projection leaves its first derivation to the projection's own code; the operator may request it, too.
-    if (!(await isStale(tx))) return;
+    if (!(await hasStaleProjections(tx))) return;
     await tx('meta').where(STALE).delete();
     await rebuildMarketData(tx, onRebuild);
     await rebuildActivity(tx);
@@ -98,7 +98,9 @@ export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void
 const listSchema = z.tuple([z.array(z.unknown()), z.array(z.unknown())]);
 
 const STALE = { key: 'stale_market_data' };
-const isStale = async (q: Queryable): Promise<boolean> => (await q('meta').where(STALE).first('key')) !== undefined;
+/** Whether projections have yet to be derived from the logs. */
+export const hasStaleProjections = async (q: Queryable): Promise<boolean> =>
+  (await q('meta').where(STALE).first('key')) !== undefined;
 
 /** Raises every epoch. On PostgreSQL this also blocks every take-over of a log until the transaction ends. */
 async function endWriters(db: Db, tx: Knex.Transaction): Promise<void> {
@@ -130,10 +132,13 @@ export async function dropTables(db: Db): Promise<void> {
   await db.knex.raw('drop function if exists ??.hint_at_rows()', [schemaOf(db)]);
 }
 
+/** Of the schema that holds them. */
+export const tablesOf = (db: Db): Knex.SchemaBuilder =>
+  db.kind === 'pg' ? db.knex.schema.withSchema(schemaOf(db)) : db.knex.schema;
+
 /** The deployment that the database is tied to; null for one without our tables, or that was never tied to any. */
 export async function boundDeployment(db: Db): Promise<string | null> {
-  const tables = db.kind === 'pg' ? db.knex.schema.withSchema(schemaOf(db)) : db.knex.schema;
-  if (!(await tables.hasTable('meta'))) return null;
+  if (!(await tablesOf(db).hasTable('meta'))) return null;
   return readDeploymentId(db.knex).catch((error: unknown) => {
     if (error instanceof DatabaseError && error.code === 'DEPLOYMENT_UNBOUND') return null;
     throw error;
@@ -152,7 +157,7 @@ export async function bindDeployment(db: Db, deploymentId: string): Promise<void
   if (bound !== deploymentId) throw deploymentMismatch(bound, deploymentId);
 }
 
-function deploymentMismatch(bound: string, deploymentId: string): DatabaseError {
+export function deploymentMismatch(bound: string, deploymentId: string): DatabaseError {
   return new DatabaseError(
     'DEPLOYMENT_MISMATCH',
     `This database belongs to deployment ${bound}, not ${deploymentId}; use the database of this deployment or an empty one`,

@@ -94,8 +94,8 @@ async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Prom
   }
 }
 
-/** A process that waited for a log while the tables were migrated does not know their new columns. */
-async function checkVersion(q: Queryable): Promise<void> {
+/** Throws DatabaseError `DATABASE_NEWER` for tables that a newer version has changed: this one does not know their new columns. */
+export async function checkVersion(q: Queryable): Promise<void> {
   const known = new Set(migrations.map(({ name }) => name));
   const done = await q<{ name: string }>('knex_migrations').select('name');
   const other = done.find(({ name }) => !known.has(name));

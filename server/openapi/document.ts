@@ -30,6 +30,9 @@ const UNEXPECTED = 'INTERNAL_ERROR: unexpected; the operator finds the cause in 
 const STARTING =
   'NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back';
 
+/** Of servers with the role `reader`. */
+const READING = 'REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that';
+
 const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
 
 /** Described in words: as further content types they would force generated clients to distinguish the type of every answer. */
@@ -89,13 +92,17 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   }
   for (const [status, description] of Object.entries({ ...endpoint.refusals, 500: UNEXPECTED })) {
     responses[status] = {
-      description,
+      description: status === '503' && !isWire ? `${description}; ${READING}` : description,
       headers: status === '429' ? { ...limits, ...RETRY_HEADER } : limits,
       content: refusal,
     };
   }
   // Probes answer 503 in their own shape; other endpoints with a 503 of their own use the error envelope.
-  responses[503] ??= { description: STARTING, headers: RETRY_HEADER, content: refusal };
+  responses[503] ??= {
+    description: isWire ? STARTING : `${STARTING}; ${READING}`,
+    headers: RETRY_HEADER,
+    content: refusal,
+  };
   return {
     operationId: operationId(endpoint),
     tags: [endpoint.group],

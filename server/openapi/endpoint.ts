@@ -52,15 +52,17 @@ export interface ServedEndpoint<Deps> extends Endpoint {
   handler: (deps: Deps) => RouterMiddleware;
 }
 
-/** The routes of a table of endpoints; `before` runs first on each of them. */
+/** The routes of a table of endpoints; `before` runs first on each of them, and `guard` once the request was counted. */
 export function routesOf<Deps>(
   endpoints: readonly ServedEndpoint<Deps>[],
   deps: Deps,
   before: readonly RouterMiddleware[] = [],
+  guard: Middleware | null = null,
 ): Router {
   const router = new Router();
   for (const { method, path, limit, handler } of endpoints) {
-    const handlers = [...before, ...(limit.count === null ? [] : [limit.count(deps)]), handler(deps)];
+    const counted = limit.count === null ? [] : [limit.count(deps)];
+    const handlers = [...before, ...counted, ...(guard === null ? [] : [guard]), handler(deps)];
     router[method](path.replace(/\{(\w+)\}/g, ':$1'), ...handlers);
   }
   return router;

@@ -38,7 +38,19 @@ export function createMetrics(sources: MetricSources): Metrics {
 
 function ledgerGauges(
   registry: Registry,
-  { readiness, ledger, solvency, proofs, tokens, unattributed, suspense, storage, replication, nowMs }: MetricSources,
+  {
+    readiness,
+    ledger,
+    solvency,
+    proofs,
+    tokens,
+    unattributed,
+    suspense,
+    storage,
+    replication,
+    replicaLagMs,
+    nowMs,
+  }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is compacted'], async () =>
@@ -51,6 +63,14 @@ function ledgerGauges(
     const facts = replication();
     return one(facts && (facts.isUnsafe ? 1 : 0));
   });
+  gauge(
+    registry,
+    ['replica_lag_seconds', 'how far the database of a reader may be behind its primary; only there'],
+    () => {
+      const lagMs = replicaLagMs();
+      return one(lagMs === null ? null : lagMs / 1_000);
+    },
+  );
   gauge(registry, ['ready', '1 while inventory is safe to quote against, else 0 with the reason', 'reason'], () => {
     const { ready, reason } = readiness();
     return [[{ reason: reason ?? '' }, ready ? 1 : 0]];

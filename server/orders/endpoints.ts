@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { INTERVALS } from '../../core/market-data/intervals.js';
 import type Router from '@koa/router';
+import type { Middleware } from 'koa';
 import { routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
 import { exchangeEndpoint, exchangeHandler, infoEndpoint, type OrderEndpointDeps } from './handlers.js';
 import type { InfoDeps } from './info/types.js';
@@ -197,5 +198,5 @@ export const ORDER_ENDPOINTS: readonly ServedEndpoint<OrderEndpointDeps>[] = [
 ];
 
 /** POST /exchange and POST /info. */
-export const ordersRoutes = (deps: InfoDeps): Router =>
-  routesOf(ORDER_ENDPOINTS, { ...deps, exchange: exchangeHandler(deps.gateway) });
+export const ordersRoutes = (deps: InfoDeps, guard: Middleware | null = null): Router =>
+  routesOf(ORDER_ENDPOINTS, { ...deps, exchange: exchangeHandler(deps.gateway) }, [], guard);

@@ -185,6 +185,8 @@ export interface ReadDeps {
   roles: readonly RoleFacts[];
   /** Logs that this process holds now. */
   ownLogs(): ReadonlySet<LogName>;
+  /** Of a reader: how far its database may be behind the primary, null while that is unknown. Null in any other process. */
+  replicaLagMs: (() => number | null) | null;
   nowMs(): number;
   watcher(): ScanStatus;
   /** Newest generation applied in memory, 0 before the first. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type Router from '@koa/router';
+import type { Middleware } from 'koa';
 import { notKept, routesOf, type Parameter, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import type { ReadDeps } from './deps.js';
 import { accountHandler, accountSchema } from './accounts/account.js';
@@ -376,4 +377,5 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
  * The public read API. Answers are true when they are sent: balances must not be cached, and public answers have an ETag by which a client
  * can revalidate its copy.
  */
-export const readRoutes = (deps: ReadDeps): Router => routesOf(READ_ENDPOINTS, deps, [notKept]);
+export const readRoutes = (deps: ReadDeps, guard: Middleware | null = null): Router =>
+  routesOf(READ_ENDPOINTS, deps, [notKept], guard);

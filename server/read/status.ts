@@ -36,8 +36,8 @@ export const curveRowSchema = z.strictObject({
 
 const keeperSchema = z.strictObject({
   role: z.enum(ROLE_NAMES),
-  /** A process holds the log that this role writes. */
-  running: z.boolean(),
+  /** A process holds the log that this role writes. Null from a reader, whose database does not know. */
+  running: z.boolean().nullable(),
   /** When it last made something durable: an order, a scan that found a block, a curve, a checkpoint, an attempt or the end of a signed order. Null if never. */
   last_act_ms: timeSchema,
   /** Withdrawals that wait for the settler, gasless orders that wait for the executor; zero for the others. */
@@ -79,6 +79,8 @@ export const statusSchema = z
       /** Since the newest successful scan, also one that found no new block. Null before the first, like the head's. */
       scan_age_ms: timeSchema,
       head_age_ms: timeSchema,
+      /** How far the database that a reader reads may be behind its primary; null in any other process, and while it is unknown. */
+      replica_lag_ms: timeSchema,
       /** The vault's balance of each token as of the scanned block, the part that belongs to no account, and the part in suspense. */
       holdings: z.array(
         z.strictObject({
@@ -130,7 +132,7 @@ export const statusSchema = z
   .meta({ id: 'Status' });
 
 export type StatusBody = z.infer<typeof statusSchema>;
-type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean };
+type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean | null };
 
 /** GET /v0/status: state of ledger, curves and keepers, whether or not the platform is ready. */
 export function statusHandler(read: () => Promise<StatusBody>): RouterMiddleware {
@@ -144,7 +146,8 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
   const read = sharedFor(STATUS_MAX_AGE_MS, deps.nowMs, async (): Promise<Read> => {
     const timeMs = deps.nowMs();
     const { facts, held } = await deps.store.platform(timeMs);
-    return { timeMs, facts, running: (log) => (held ?? deps.ownLogs()).has(log) };
+    const logs = deps.replicaLagMs === null ? (held ?? deps.ownLogs()) : null;
+    return { timeMs, facts, running: (log) => logs?.has(log) ?? null };
   });
   return async () => {
     const { timeMs, facts, running } = await read();
@@ -158,7 +161,10 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
       ready,
       reason,
       halt: halt === null ? null : { code: halt.code, message: halt.message, by_operator: halt.byOperator },
-      ledger: ledgerBody(facts, deps.watcher().lastScanMs, deps.nowMs()),
+      ledger: {
+        ...ledgerBody(facts, deps.watcher().lastScanMs, deps.nowMs()),
+        replica_lag_ms: deps.replicaLagMs?.() ?? null,
+      },
       watcher: watcherBody(deps.watcher()),
       tokens: tokensBody(deps.findings(), deps.markets()),
       curves: facts.curves.map((curve) => curveBody(curve, facts)),
@@ -192,7 +198,7 @@ function ledgerBody(
   { generation, curves, holdings, suspense }: PlatformFacts,
   lastScanMs: number | null,
   nowMs: number,
-): StatusBody['ledger'] {
+): Omit<StatusBody['ledger'], 'replica_lag_ms'> {
   const age = (ms: number | undefined): number | null => (ms === undefined ? null : Math.max(nowMs - ms, 0));
   const tokens = new Map<string, Token>(
     servedTokens(curves.map(({ market }) => market)).map((one) => [one.address, one]),
@@ -254,11 +260,7 @@ function curveBody({ market, landed, consumed, preparedSeq, fillSeq }: CurveFact
   };
 }
 
-const keepersBody = (
-  roles: ReadDeps['roles'],
-  facts: PlatformFacts,
-  running: (log: LogName) => boolean,
-): StatusBody['keepers'] =>
+const keepersBody = (roles: ReadDeps['roles'], facts: PlatformFacts, running: Read['running']): StatusBody['keepers'] =>
   roles.map(({ role, log, status }) => {
     const { lastActMs, waiting = 0 } = status(facts);
     return { role, running: running(log), last_act_ms: lastActMs, waiting, gas: gasBody(role, facts) };

@@ -40,12 +40,13 @@ export const STREAM_LIMITS: StreamLimits = {
   repeatMs: 5_000,
 };
 
-/** Why the server closes a connection, beside the protocol's own codes (1001 going away, 1009 message too big). */
+/** Why the server closes a connection, beside those of the protocol that the library sends (1001 going away, 1009 message too big). */
 export const CLOSE = {
   internal: { code: 1011, reason: 'updates could not be read' },
   idle: { code: 4000, reason: 'no message for too long' },
   queueFull: { code: 4001, reason: 'output queue full' },
   behind: { code: 4002, reason: 'behind retained events' },
+  replicaLag: { code: 1013, reason: 'replica_lag: try again later' },
 } as const;
 
 export type CloseReason = (typeof CLOSE)[keyof typeof CLOSE];

@@ -33,10 +33,14 @@ interface StreamDeps {
   /** Takes the client address from the end of X-Forwarded-For. */
   trustProxy?: boolean;
   limits?: Partial<StreamLimits>;
+  /** Why no connection is accepted at the moment; null otherwise. Default: always null. */
+  refusal?: () => string | null;
 }
 
 export interface Stream {
   connections(): number;
+  /** Closes every connection that is open now for this reason. */
+  disconnect(why: CloseReason): void;
   /** Closes every connection with code 1001, and cuts off clients that don't answer. */
   close(): Promise<void>;
 }
@@ -83,6 +87,8 @@ export function serveStream(deps: StreamDeps): Stream {
     socket.on('error', () => undefined);
     const path = (request.url ?? '').split('?')[0];
     if (path !== PATH) return refuseUpgrade(socket, '404 Not Found', 'WebSocket connections are served on /ws');
+    const refusal = deps.refusal?.() ?? null;
+    if (refusal !== null) return refuseUpgrade(socket, '503 Service Unavailable', refusal);
     if (clients.size >= limits.maxConnections)
       return refuseUpgrade(socket, '503 Service Unavailable', `More than ${limits.maxConnections} connections`);
     sockets.handleUpgrade(request, socket, head, (accepted) =>
@@ -148,6 +154,12 @@ export function serveStream(deps: StreamDeps): Stream {
   server.on('upgrade', onUpgrade);
   return {
     connections: () => clients.size,
+    disconnect({ code, reason }) {
+      for (const { socket } of clients) {
+        socket.close(code, reason);
+        setTimeout(() => socket.terminate(), limits.farewellMs).unref();
+      }
+    },
     async close() {
       server.off('upgrade', onUpgrade);
       clearInterval(sweeping);

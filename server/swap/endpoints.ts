@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type Router from '@koa/router';
+import type { Middleware } from 'koa';
 import { createPermits, type Permits } from '../../liquidity/permits.js';
 import { notKept, routesOf, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
@@ -332,9 +333,12 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   },
 ];
 
-/** The swap API: tokens, quotes, signed orders and their status. `deploymentId` separates our Permit2 nonces from other uses. */
-export function swapRoutes(deps: SwapDeps, deploymentId: string): Router {
+/**
+ * The swap API: tokens, quotes, signed orders and their status. `deploymentId` separates our Permit2 nonces from other uses; `guard` as in
+ * `routesOf`.
+ */
+export function swapRoutes(deps: SwapDeps, deploymentId: string, guard: Middleware | null = null): Router {
   const domain = { chainId: deps.chainId, permit2: deps.permit2, spender: deps.settler };
   const store = createQuoteStore(deps.db, domain, deploymentId);
-  return routesOf(SWAP_ENDPOINTS, { ...deps, store, permits: createPermits(deps) }, [notKept, chainFaults]);
+  return routesOf(SWAP_ENDPOINTS, { ...deps, store, permits: createPermits(deps) }, [notKept, chainFaults], guard);
 }

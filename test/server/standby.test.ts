@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import Router from '@koa/router';
 import { expect } from 'chai';
+import type { HttpHandle } from '../../cli/roles/gateway/http.js';
 import type { Config } from '../../cli/config.js';
 import type { RoleContext } from '../../cli/roles/context.js';
 import { serveStandby } from '../../cli/roles/gateway/standby.js';
@@ -111,7 +112,7 @@ describe('a process that waits for its logs', () => {
   const options = () => ({
     signal: new AbortController().signal,
     failure: () => null,
-    onServing: (isServing: boolean) => void told.push(isServing),
+    onServing: (http: HttpHandle | null) => void told.push(http !== null),
     onSwapOrder: () => undefined,
     onOutdated: () => undefined,
     metrics: createMetrics(SILENT_METRICS),

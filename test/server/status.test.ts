@@ -63,6 +63,7 @@ forOneDatabase((name, open) =>
         readiness: () => judgeReadiness(watcher.status(), Date.now()),
         halt: () => watcher.status().halt,
         ownLogs: () => new Set(['order', 'ledger', 'publication', 'settlement']),
+        replicaLagMs: null,
         nowMs: () => (nowMs += STATUS_MAX_AGE_MS),
         watcher: () => ({
           targetBlock: null,

@@ -22,6 +22,8 @@ import { readLimits } from '../../../server/rate-limit.js';
 import { readRoutes } from '../../../server/read/endpoints.js';
 import { createReadStore } from '../../../server/read/store.js';
 import { sandboxRoutes } from '../../../server/sandbox.js';
+import { LAG_MESSAGE, readerGuard } from '../../../server/reader-guard.js';
+import { CLOSE } from '../../../server/stream/limits.js';
 import { serveStream } from '../../../server/stream/server.js';
 import { createSessions, type Sessions } from '../../../server/stream/sessions.js';
 import { quarantinedTokens } from '../../../ledger/chain/token-findings.js';
@@ -41,6 +43,8 @@ export interface HttpHandle {
   onGeneration(): void;
   /** Makes a standby the gateway, once its process has the log. */
   promote(writer: Writer): Promise<void>;
+  /** Ends every WebSocket because what is read is too old. */
+  disconnect(): void;
   facts(): GatewayFacts;
   /** Stops answering; the address stays open, and requests wait for the next application. */
   close(): Promise<void>;
@@ -61,13 +65,20 @@ export interface HttpOptions {
   onSwapOrder(): void;
   /** Called at most once, when the state can't be moved forward any more: the gateway must be started again. */
   onOutdated(): void;
+  /** Of a process that only reads; null in any other. */
+  reader: ReaderFacts | null;
+}
+
+export interface ReaderFacts {
+  lagMs(): number | null;
+  isBehind(): boolean;
 }
 
 /** Starts the gateway and the HTTP server in front of it; without a writer as a standby. */
 export async function startHttp(
   context: RoleContext<Config>,
   writer: Writer | null,
-  { signal, metrics, failure, onSwapOrder, onOutdated }: HttpOptions,
+  { signal, metrics, failure, onSwapOrder, onOutdated, reader }: HttpOptions,
 ): Promise<HttpHandle> {
   const { config, db, logger } = context;
   const startedMs = context.nowMs();
@@ -104,27 +115,33 @@ export async function startHttp(
     logger,
   });
   const following = checkpoints.run(signal);
-  const swaps = swapRouter(context, ({ id: orderId, quoteId, owner }) => {
-    logger.info({ orderId, quoteId, owner }, 'signed order accepted');
-    onSwapOrder();
-  });
+  const guard = reader === null ? null : readerGuard(reader.isBehind);
+  const swaps = swapRouter(
+    context,
+    ({ id: orderId, quoteId, owner }) => {
+      logger.info({ orderId, quoteId, owner }, 'signed order accepted');
+      onSwapOrder();
+    },
+    guard,
+  );
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
-  const reads = { ...readDeps(context, gateway, sessions, startedMs), checkpoints, limits };
+  const reads = { ...readDeps(context, gateway, sessions, startedMs, reader), checkpoints, limits };
   const pages = consoleRoutes(limits.read, { rpcUrl: deploymentFacts(config).publicRpcUrl });
   const app = createApp({
     routers: [
       // The most requested routes come first, because each earlier router takes time.
-      readRoutes(reads),
-      ordersRoutes(info),
+      readRoutes(reads, guard),
+      ordersRoutes(info, guard),
       ...(swaps === null ? [] : [swaps]),
-      ...(config.manifest.accounts.length > 0
+      ...(config.manifest.accounts.length > 0 && reader === null
         ? [explainRoutes(info), sandboxRoutes(sandboxControls(context, onOutdated))]
         : []),
       probeRoutes(
         {
           failure,
           // An answer shows that requests are served.
-          ready: () => ({ ready: true, reason: null }),
+          ready: () =>
+            reader?.isBehind() === true ? { ready: false, reason: 'replica_lag' } : { ready: true, reason: null },
           active: () => (gateway.isActive() ? { active: true, reason: null } : { active: false, reason: 'standby' }),
         },
         limits.health,
@@ -160,12 +177,14 @@ export async function startHttp(
     logger,
     clock: context.nowMs,
     trustProxy: config.TRUST_PROXY,
+    refusal: () => (reader?.isBehind() === true ? LAG_MESSAGE : null),
   });
   return {
     url: answering.url,
     port: answering.port,
     onGeneration: gateway.onGeneration,
     promote: gateway.promote,
+    disconnect: () => stream.disconnect(CLOSE.replicaLag),
     facts() {
       const book = gateway.book();
       const openOrders = book.makersWithOrders().reduce((sum, maker) => sum + book.openOrders(maker).length, 0);
@@ -206,6 +225,7 @@ function readDeps(
   gateway: Gateway,
   sessions: Sessions,
   startedMs: number,
+  reader: ReaderFacts | null,
 ): Omit<ReadDeps, 'checkpoints' | 'limits'> {
   const { config, db } = context;
   const status = context.watcherStatus;
@@ -231,6 +251,7 @@ function readDeps(
     findings: () => status().findings,
     roles: ROLE_FACTS,
     ownLogs: () => new Set(context.writers.keys()),
+    replicaLagMs: reader === null ? null : reader.lagMs,
     nowMs: context.nowMs,
     watcher: () => {
       const { observedHead, nextBlock, lastSuccessfulScanMs } = status();

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { judgeReadiness } from '../../../keepers/watcher/status.js';
 import { createRemoteStatus } from '../../../keepers/watcher/remote-status.js';
 import { LedgerReversedError, LogCompactedError } from '../../../ledger/errors.js';
 import { ListenError } from '../../../server/listen.js';
@@ -18,11 +19,13 @@ interface StandbyOptions {
   signal: AbortSignal;
   metrics: HttpOptions['metrics'];
   failure: HttpOptions['failure'];
-  /** Called when reads begin to be served, and before they end, promoted or not. */
-  onServing(isServing: boolean): void;
+  /** Called when reads begin to be served, with what serves them, and with null before that ends, promoted or not. */
+  onServing(http: HttpHandle | null): void;
   /** Of the roles, for after the promotion. */
   onSwapOrder: HttpOptions['onSwapOrder'];
   onOutdated: HttpOptions['onOutdated'];
+  /** Of a process that never gets logs; by default readiness is that of a standby, and there is no lag. */
+  reader?: HttpOptions['reader'];
 }
 
 /** A standby whose process has its logs, and that still serves reads. */
@@ -62,7 +65,7 @@ export async function serveStandby(
       const standing = await serveOnce(context, ended, options);
       if (standing !== null) return standing;
     } catch (error) {
-      if (error instanceof ListenError) {
+      if (error instanceof ListenError && (options.reader ?? null) === null) {
         logger.warn({ err: error }, 'on standby without serving reads');
         await ended;
         return null;
@@ -79,7 +82,7 @@ export async function serveStandby(
 async function serveOnce(
   context: RoleContext<Config>,
   ended: Promise<void>,
-  { signal, metrics, failure, onServing, onSwapOrder, onOutdated }: StandbyOptions,
+  { signal, metrics, failure, onServing, onSwapOrder, onOutdated, reader = null }: StandbyOptions,
 ): Promise<Standing | null> {
   const { config, db, logger } = context;
   const stopping = new AbortController();
@@ -91,7 +94,8 @@ async function serveOnce(
   void outdated.promise.then(() => (isOutdated = true));
   const remote = createRemoteStatus({
     db,
-    markets: [],
+    // A process that gets its logs later reads the listings then, into its own list.
+    markets: reader === null ? [] : context.markets,
     deploymentBlock: config.manifest.deploymentBlock,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     logger,
@@ -103,28 +107,34 @@ async function serveOnce(
   const view: RoleContext<Config> = {
     ...context,
     watcherStatus: () => (isPromoted ? context.watcherStatus() : remote.status()),
-    readiness: () => (isPromoted ? context.readiness() : { ready: false, reason: 'standby' }),
+    readiness() {
+      if (isPromoted) return context.readiness();
+      if (reader === null) return { ready: false, reason: 'standby' };
+      return reader.isBehind()
+        ? { ready: false, reason: 'replica_lag' }
+        : judgeReadiness(remote.status(), context.nowMs());
+    },
   };
   let http: HttpHandle | null = null;
 
   async function end(): Promise<void> {
     stopping.abort();
-    if (http !== null) onServing(false);
+    if (http !== null) onServing(null);
     await http?.close();
     await loop.done;
   }
 
   try {
     const served = await startHttp(view, null, {
-      ...{ signal: both, metrics, failure },
+      ...{ signal: both, metrics, failure, reader },
       onSwapOrder: () => isPromoted && onSwapOrder(),
       onOutdated: () => (isPromoted ? onOutdated() : outdated.resolve()),
     });
     http = served;
-    onServing(true);
+    onServing(http);
     wakeByHints(context, ['ledger', 'operator'], loop.wake, whileWaiting);
     wakeByHints(context, ['ledger', 'orders', 'operator'], http.onGeneration, whileWaiting);
-    logger.info({ url: http.url }, 'on standby: another process holds a log');
+    logger.info({ url: http.url }, reader === null ? 'on standby: another process holds a log' : 'serving reads only');
     const isCurrent = await Promise.race([ended.then(() => true), outdated.promise.then(() => false)]);
     if (!isCurrent || signal.aborted) {
       await end();

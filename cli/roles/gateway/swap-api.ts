@@ -1,4 +1,5 @@
 import type Router from '@koa/router';
+import type { Middleware } from 'koa';
 import { DEFAULT_GAS, withExtraGas } from '../../../core/swap/pricing.js';
 import type { Address } from '../../../core/types.js';
 import { quarantinedTokens } from '../../../ledger/chain/token-findings.js';
@@ -13,8 +14,12 @@ import { explorerUrlOf, riskLimits } from '../../settings/swap.js';
 import { rpcPool, type RoleContext } from '../context.js';
 import { marketDataOf } from '../liquidity.js';
 
-/** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
-export function swapRouter(context: RoleContext, onOrder: SwapDeps['onOrder']): Router | null {
+/** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted; `guard` as in `routesOf`. */
+export function swapRouter(
+  context: RoleContext,
+  onOrder: SwapDeps['onOrder'],
+  guard: Middleware | null = null,
+): Router | null {
   const { config, db } = context;
   const { swap, manifest } = config;
   if (swap === null) return null;
@@ -61,6 +66,7 @@ export function swapRouter(context: RoleContext, onOrder: SwapDeps['onOrder']): 
       onOrder,
     },
     manifest.deploymentId,
+    guard,
   );
 }
 

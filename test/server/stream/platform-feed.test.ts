@@ -51,6 +51,7 @@ function statusOf(change: Partial<StatusBody> = {}): StatusBody {
       block_hash: hash,
       scan_age_ms: 0,
       head_age_ms: 0,
+      replica_lag_ms: null,
       holdings: [],
       suspense: { fills: 0, settlements: 0, executions: 0 },
     },

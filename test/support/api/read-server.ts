@@ -69,6 +69,7 @@ export async function startReadServer(
     findings: () => [],
     roles: ROLE_FACTS,
     ownLogs: () => new Set(),
+    replicaLagMs: null,
     nowMs: () => 0,
     watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null }),
     inventoryRevision: () => 3,

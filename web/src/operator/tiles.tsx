@@ -9,6 +9,13 @@ import { useChain } from './on-chain.js';
 
 type Keeper = Status['keepers'][number];
 
+/** A reader does not know whether a role runs elsewhere. */
+const RUNS = {
+  true: { className: 'value good', text: '● runs' },
+  false: { className: 'value bad', text: '■ does not run' },
+  null: { className: 'value', text: '? not known here' },
+} as const;
+
 /** One tile per role: whether it runs, by which key, for how long its gas lasts, and what it did last. */
 export function Tiles({ status }: { status: Status }) {
   const chain = useChain();
@@ -24,9 +31,7 @@ export function Tiles({ status }: { status: Status }) {
         {status.keepers.map((keeper) => (
           <li key={keeper.role}>
             <h2>{keeper.role}</h2>
-            <p className={keeper.running ? 'value good' : 'value bad'}>
-              {keeper.running ? '● runs' : '■ does not run'}
-            </p>
+            <p className={RUNS[`${keeper.running}`].className}>{RUNS[`${keeper.running}`].text}</p>
             <p className="why">
               last act {keeper.last_act_ms === null ? 'none yet' : <Age sinceMs={keeper.last_act_ms} />}
               {keeper.last_act_ms !== null && ' ago'}

@@ -1,0 +1,143 @@
+/** A process that only reads: from the primary or a streaming replica, without a migration, a log or a key. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { createMinOrderUnits } from '../../core/min-order.js';
+import { createReplicaWatch } from '../../keepers/replica-lag.js';
+import { beforeFirstScan } from '../../keepers/watcher/status.js';
+import { openDb } from '../../ledger/db/db.js';
+import { NO_HINTS } from '../../ledger/db/hints.js';
+import { readTablesState, type TablesState } from '../../ledger/db/replica.js';
+import type { Db } from '../../ledger/types.js';
+import { createLogger } from '../logger.js';
+import { startOps, type Ops } from '../ops.js';
+import { READER } from '../settings/common.js';
+import type { Config } from '../config.js';
+import type { HttpHandle } from './gateway/http.js';
+import { checkChain, type RoleContext } from './context.js';
+import { serveStandby, type Standing } from './gateway/standby.js';
+import type { Running, StartOptions } from './run.js';
+
+/** Pause between two looks at tables that are not this version's yet. */
+const TABLES_PAUSE_MS = 1_000;
+
+/**
+ * Serves reads until it is stopped. Waits while the tables are older than this version: a replica gets them from the primary. Null when it
+ * was told to give up before. Throws as `openDb` and `readTablesState` do.
+ */
+export async function startReader(
+  config: Config,
+  { signal: interrupt, doors }: Pick<StartOptions, 'signal' | 'doors'>,
+): Promise<Running | null> {
+  const logger = createLogger(config.LOG_LEVEL);
+  const stopping = new AbortController();
+  const signal = AbortSignal.any([stopping.signal, interrupt]);
+  const failing = Promise.withResolvers<Error>();
+  let failure: string | null = null;
+  let serving: Promise<Standing | null> = Promise.resolve(null);
+  let http: HttpHandle | null = null;
+  let ops: Ops | null = null;
+
+  function fail(error: unknown): void {
+    if (signal.aborted) return;
+    const known = error instanceof Error ? error : new Error(String(error));
+    failure = known.message;
+    failing.resolve(known);
+  }
+
+  const db = await openDb(config.DATABASE_URL, { create: false });
+  const replica = createReplicaWatch({
+    db,
+    maxLagMs: config.READER_MAX_LAG_MS,
+    monotonicMs: () => performance.now(),
+    logger,
+    onChange: (isBehind) => isBehind && http?.disconnect(),
+  });
+  const lag = replica.start(signal);
+
+  async function stop(): Promise<void> {
+    stopping.abort();
+    const standing = await serving.catch(() => null);
+    await standing?.http.close();
+    await ops?.close();
+    await lag.done;
+    await db.close();
+  }
+
+  try {
+    if (config.METRICS_PORT !== undefined) await doors.ops.open();
+    await tablesCurrent(db, config.manifest.deploymentId, signal, (state) =>
+      logger.warn({ state }, 'waiting for the tables of this version'),
+    );
+    if (signal.aborted) {
+      await stop();
+      return null;
+    }
+    const context: RoleContext<Config> = {
+      config,
+      doors,
+      db,
+      hints: NO_HINTS,
+      logger,
+      markets: [],
+      minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
+      writers: new Map(),
+      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null, heads: null },
+      watcherStatus: () => beforeFirstScan(config.manifest.deploymentBlock),
+      readiness: () => ({ ready: false, reason: 'starting' }),
+      replication: () => null,
+      nowMs: () => Date.now(),
+      monotonicMs: () => performance.now(),
+    };
+    ops = await startOps(context, {
+      started: () => false,
+      serving() {
+        if (http === null) return { ready: false, reason: 'starting' };
+        return replica.isBehind() ? { ready: false, reason: 'replica_lag' } : { ready: true, reason: null };
+      },
+      gateway: () => null,
+      failure: () => failure,
+      replicaLagMs: replica.lagMs,
+    });
+    void checkChain(context, fail);
+    const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    const started = Promise.withResolvers<void>();
+    serving = serveStandby(context, stopped, {
+      signal,
+      metrics: ops.metrics,
+      failure: () => failure,
+      reader: replica,
+      onServing(handle) {
+        http = handle;
+        if (handle !== null) started.resolve();
+      },
+      onSwapOrder: () => undefined,
+      onOutdated: () => undefined,
+    });
+    serving.catch((error: unknown) => {
+      started.resolve();
+      fail(error);
+    });
+    await Promise.race([started.promise, stopped]);
+  } catch (error) {
+    await stop();
+    if (interrupt.aborted) return null;
+    throw error;
+  }
+  return { roles: [READER], url: (http as HttpHandle | null)?.url ?? null, stop, failed: failing.promise };
+}
+
+/** Resolves once the tables are this version's, or the signal is aborted. */
+async function tablesCurrent(
+  db: Db,
+  deploymentId: string,
+  signal: AbortSignal,
+  onWait: (state: TablesState) => void,
+): Promise<void> {
+  let said: TablesState = 'current';
+  while (!signal.aborted) {
+    const state = await readTablesState(db, deploymentId);
+    if (state === 'current') return;
+    if (state !== said) onWait(state);
+    said = state;
+    await delay(TABLES_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
