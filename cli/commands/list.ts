@@ -305,7 +305,7 @@ codes: 0 it was told to stop, 1 a restart won't help, ${EXIT_RESTART} start it a
 
   --manifest <path>   deployment manifest (MANIFEST)
   --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
-  --roles <list>      of watcher,gateway,poster,settler,executor (ROLES)
+  --roles <list>      of watcher,gateway,poster,settler,executor, or reader alone (ROLES)
   --port <number>     HTTP port (PORT)
   --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
   --archive <dir>     where publications are written before they are sent (ARCHIVE_DIR)

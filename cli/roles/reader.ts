@@ -95,7 +95,8 @@ export async function startReader(
       },
       gateway: () => null,
       failure: () => failure,
-      replicaLagMs: replica.lagMs,
+      // An alert can't be about a series that is not there.
+      replicaLagMs: () => replica.lagMs() ?? Infinity,
     });
     void checkChain(context, fail);
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

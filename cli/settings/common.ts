@@ -51,7 +51,9 @@ export const commonSettings = {
     .pipe(z.array(z.enum([...ROLE_NAMES, READER])).min(1))
     .refine((roles) => new Set(roles).size === roles.length, 'names one twice')
     .refine((roles) => !roles.includes(READER) || roles.length === 1, 'reader stands alone: it writes nothing')
-    .describe('comma-separated roles of this process; or reader, which serves reads from a database that it never writes'),
+    .describe(
+      'comma-separated roles of this process; or reader, which serves reads from a database that it never writes',
+    ),
   READER_MAX_LAG_MS: integer(1_000, 3_600_000, 10_000).describe(
     'reader: how far its replica may be behind the primary before it refuses reads',
   ),

@@ -159,7 +159,7 @@ export interface MetricSources {
   settler(): { blockedBy: string | null; archive: ArchiveFacts | null } | null;
   /** Size of the database, and how far the order log is compacted. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
-  /** How far the database of a reader may be behind its primary; null in any other process, and while it is unknown. */
+  /** How far the database of a reader may be behind its primary; infinite while that is unknown. Null in any other process. */
   replicaLagMs(): number | null;
   /** Replicas of the database by what a commit waits for; null on SQLite. */
   replication(): { counts: Readonly<Record<'sync' | 'async' | 'unknown', number>>; isUnsafe: boolean } | null;

@@ -696,6 +696,7 @@ export interface components {
                 block_hash: string | null;
                 scan_age_ms: number | null;
                 head_age_ms: number | null;
+                replica_lag_ms: number | null;
                 holdings: {
                     token: string;
                     held: string;
@@ -735,7 +736,7 @@ export interface components {
             keepers: {
                 /** @enum {string} */
                 role: "watcher" | "gateway" | "poster" | "settler" | "executor";
-                running: boolean;
+                running: boolean | null;
                 last_act_ms: number | null;
                 waiting: number;
                 gas: {
@@ -1970,7 +1971,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2056,7 +2057,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2125,7 +2126,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2220,7 +2221,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2327,7 +2328,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2437,7 +2438,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2524,7 +2525,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2611,7 +2612,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2741,7 +2742,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2876,7 +2877,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2997,7 +2998,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3098,7 +3099,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3219,7 +3220,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3333,7 +3334,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3402,7 +3403,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3499,7 +3500,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3610,7 +3611,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3720,7 +3721,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3825,7 +3826,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no checkpoint has been published yet */
+            /** @description NOT_READY: no checkpoint has been published yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -3937,7 +3938,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no checkpoint has been published yet */
+            /** @description NOT_READY: no checkpoint has been published yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4017,7 +4018,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -4287,7 +4288,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no token is listed yet */
+            /** @description NOT_READY: no token is listed yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4421,7 +4422,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4529,7 +4530,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4624,7 +4625,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -4732,7 +4733,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers */
+            /** @description TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4823,7 +4824,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -4961,7 +4962,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description CHAIN_UNAVAILABLE: no node of the chain answers */
+            /** @description CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that */
             503: {
                 headers: {
                     /** @description requests per window */

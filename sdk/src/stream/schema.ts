@@ -799,6 +799,7 @@ export interface components {
                 block_hash: string | null;
                 scan_age_ms: number | null;
                 head_age_ms: number | null;
+                replica_lag_ms: number | null;
                 holdings: {
                     token: string;
                     held: string;
@@ -838,7 +839,7 @@ export interface components {
             keepers: {
                 /** @enum {string} */
                 role: "watcher" | "gateway" | "poster" | "settler" | "executor";
-                running: boolean;
+                running: boolean | null;
                 last_act_ms: number | null;
                 waiting: number;
                 gas: {
