@@ -15,6 +15,8 @@ import type { ExecutorDeps } from './deps.js';
 /** How long a transaction of a limit order may be mined: as for an order that was quoted now, since its fee and route are those of now. */
 const SEND_SEC = 120;
 const FUNDS_INTERVAL_MS = 60_000;
+/** How long a lack of funds on which most endpoints agreed needs no second word. */
+const AGREED_MS = 600_000;
 /** An order whose owner lacks the funds for so long ends, so that orders with funds get its turns. */
 const UNFUNDED_MS = 3_600_000;
 /** How long an order is left alone that the market reaches and the contracts refuse, as for a receiver whom the token pays nothing. */
@@ -56,8 +58,8 @@ interface LimitOrders {
     mayTake?: (ids: readonly string[]) => boolean,
   ): Promise<{ order: PendingOrder } | { waits: Waits }>;
   /**
-   * Why an order can't be paid for by its owner, as of a look in the last minute; null when it can, or when nobody knows. `isOver`: most
-   * endpoints say so, and it has been so for an hour.
+   * Why an order can't be paid for by its owner, as of a look in the last minute; null when it can, or when nobody knows. One endpoint's word
+   * holds up no order against most of the others. `isOver`: most endpoints say so, and it has been so for an hour.
    */
   unfunded(one: PendingOrder, attempts: readonly SwapAttempt[]): Promise<(Waits & { isOver: boolean }) | null>;
   /** Leaves an order alone for a while. */
@@ -73,27 +75,31 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
   const { rpc, marketData, gasModel, feeMarginBps, gasVolatilityBps = 0, toleranceBps, nowMs } = deps;
   const { monotonicMs = nowMs } = deps;
   const nowSec = (): number => Math.floor(nowMs() / 1_000);
-  /** When an order's funds were looked at, and what was seen. */
-  const looked = new Map<string, { atMs: number; isFunded: boolean }>();
+  /** When an order's funds were looked at, what was seen, and when most endpoints last said that they lack. */
+  const looked = new Map<string, { atMs: number; isFunded: boolean; agreedMs: number }>();
   const restingUntilMs = new Map<string, number>();
 
   async function look(one: PendingOrder): Promise<boolean> {
     const known = looked.get(one.order.id);
     if (known !== undefined && monotonicMs() - known.atMs < FUNDS_INTERVAL_MS) return known.isFunded;
-    const isFunded = await onOne(rpc, (node) => hasFunds(node, one)).catch((error: unknown) => {
+    let isFunded = await onOne(rpc, (node) => hasFunds(node, one)).catch((error: unknown) => {
       // A token that does not answer is watched by the watcher.
       if (isFailedCall(error)) return true;
       throw error;
     });
-    looked.set(one.order.id, { atMs: monotonicMs(), isFunded });
+    let { agreedMs } = known ?? { agreedMs: Number.NEGATIVE_INFINITY };
+    if (!isFunded && monotonicMs() - agreedMs >= AGREED_MS) {
+      const said = await votedFunds(one);
+      isFunded = said === true;
+      if (said === false) agreedMs = monotonicMs();
+    }
+    looked.set(one.order.id, { atMs: monotonicMs(), isFunded, agreedMs });
     return isFunded;
   }
 
-  /** Asked again, since one endpoint's word ends no order. */
-  async function isSurelyUnfunded(one: PendingOrder): Promise<boolean> {
-    const votes = await surveyOf(rpc, (node) => hasFunds(node, one));
-    return confirmed(votes, String) === false;
-  }
+  /** What most endpoints say of the funds; null when none of the answers is that of most. */
+  const votedFunds = async (one: PendingOrder): Promise<boolean | null> =>
+    confirmed(await surveyOf(rpc, (node) => hasFunds(node, one)), String);
 
   return {
     async requoted(one, head, mayTake) {
@@ -133,7 +139,7 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
       // A transaction that fails for want of funds has the same code, and is another reason.
       const isKnown = newest?.result === 'refused' && newest.message === UNFUNDED.message;
       const sinceMs = isKnown ? newest.timeMs : nowMs();
-      const isOver = nowMs() - sinceMs >= UNFUNDED_MS && (await isSurelyUnfunded(one));
+      const isOver = nowMs() - sinceMs >= UNFUNDED_MS && (await votedFunds(one)) === false;
       return { ...UNFUNDED, isOver };
     },
     rest: (orderId) => void restingUntilMs.set(orderId, monotonicMs() + REST_MS),

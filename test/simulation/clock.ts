@@ -15,6 +15,31 @@ const realSetImmediate = globalThis.setImmediate;
 /** One turn of the real event loop: every promise that can settle has. */
 export const realTurn = (): Promise<void> => new Promise((resolve) => void realSetImmediate(resolve));
 
+/** So many turns are asked for together, since the event loop itself takes longer than what happens in one. */
+const TURNS_AT_ONCE = 32;
+
+/**
+ * As `realTurn`, for whoever asks for one after the other: Node settles promises between two immediates of one turn of its loop as well. Nothing
+ * of a simulation waits for anything else, such as a file.
+ */
+export function createTurns(): () => Promise<void> {
+  let asked = 0;
+  let waiting: (() => void) | null = null;
+  function next(): void {
+    asked -= 1;
+    const resolve = waiting;
+    waiting = null;
+    resolve?.();
+  }
+  return () =>
+    new Promise((resolve) => {
+      waiting = resolve;
+      if (asked > 0) return;
+      asked = TURNS_AT_ONCE;
+      for (let i = 0; i < TURNS_AT_ONCE; i += 1) realSetImmediate(next);
+    });
+}
+
 /** What Node answers for a timer, as far as libraries use it. */
 class VirtualTimer {
   constructor(readonly event: Event) {}
@@ -39,6 +64,29 @@ class VirtualTimer {
 }
 
 type Callback = (...args: unknown[]) => void;
+
+const realSignals = new WeakMap<AbortSignal, () => AbortSignal>();
+/** Those by any of which a combined signal is aborted. */
+const combinedOf = new WeakMap<AbortSignal, readonly AbortSignal[]>();
+const realSignal = (signal: AbortSignal): AbortSignal => realSignals.get(signal)?.() ?? signal;
+const sourcesOf = (signal: AbortSignal): readonly AbortSignal[] => combinedOf.get(signal) ?? [signal];
+
+/**
+ * A signal that is made when somebody first looks at it. Every request brings one, at which the simulated network does not look, and so does every
+ * pause of a loop.
+ */
+function lazySignal(make: () => AbortSignal): AbortSignal {
+  let made: AbortSignal | undefined;
+  const real = (): AbortSignal => (made ??= make());
+  const lazy = new Proxy(Object.create(AbortSignal.prototype) as AbortSignal, {
+    get(_, key) {
+      const value: unknown = Reflect.get(real(), key, real());
+      return typeof value === 'function' ? (value.bind(real()) as unknown) : value;
+    },
+  });
+  realSignals.set(lazy, real);
+  return lazy;
+}
 
 /** Installs the clock; the returned function takes it away again. */
 export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher: typeof fetch): () => void {
@@ -75,30 +123,43 @@ export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher
   function wait(delayMs: number, value: unknown, signal: AbortSignal | undefined): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const refuse = (): void => reject(Object.assign(new Error('The operation was aborted'), { name: 'AbortError' }));
-      if (signal?.aborted === true) return refuse();
+      const signals = signal === undefined ? [] : sourcesOf(signal);
+      if (signals.some((one) => one.aborted)) return refuse();
       const event = scheduler.after(delayMs, () => {
-        signal?.removeEventListener('abort', onAbort);
+        forget();
         resolve(value);
       });
+      function forget(): void {
+        for (const one of signals) one.removeEventListener('abort', onAbort);
+      }
       function onAbort(): void {
         event.isCancelled = true;
+        forget();
         refuse();
       }
-      signal?.addEventListener('abort', onAbort, { once: true });
+      for (const one of signals) one.addEventListener('abort', onAbort);
     });
   }
 
-  const timeoutSignal = (delayMs: number): AbortSignal => {
-    const controller = new AbortController();
-    scheduler.after(delayMs, () => controller.abort(new DOMException('The operation timed out', 'TimeoutError')));
-    return controller.signal;
-  };
   const combined: WeakRef<AbortSignal>[] = [];
   const realAny = AbortSignal.any.bind(AbortSignal);
+  const timeoutSignal = (delayMs: number): AbortSignal => {
+    const dueMs = scheduler.nowMs() + delayMs;
+    return lazySignal(() => {
+      const controller = new AbortController();
+      const end = (): void => controller.abort(new DOMException('The operation timed out', 'TimeoutError'));
+      scheduler.after(dueMs - scheduler.nowMs(), end);
+      return controller.signal;
+    });
+  };
   const anySignal = (signals: AbortSignal[]): AbortSignal => {
-    const made = realAny(signals);
-    combined.push(new WeakRef(made));
-    return made;
+    const lazy = lazySignal(() => {
+      const made = realAny(signals.map(realSignal));
+      combined.push(new WeakRef(made));
+      return made;
+    });
+    combinedOf.set(lazy, signals.flatMap(sourcesOf));
+    return lazy;
   };
   /** Node keeps a combined signal that has listeners, and through them all of the simulation: nobody takes away those of what waits at its end. */
   const forgetListeners = (): void => {
@@ -137,7 +198,7 @@ export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher
   });
   replace(performance, { now: () => scheduler.nowMs() });
   replace(AbortSignal, { timeout: timeoutSignal, any: anySignal });
-  replace(Math, { random: () => decisions.unit('Math.random') });
+  replace(Math, { random: decisions.stream('Math.random') });
   replace(crypto, { randomUUID });
   replace(globalThis.crypto, { randomUUID });
   syncBuiltinESMExports();

@@ -110,7 +110,7 @@ export function installDatabaseFaults(
     noteInsert(connection, statement);
     fences.sent(connection, sent);
     hints.sent(connection, sql);
-    record.trace(() => `${scheduler.nowMs()} ${where} ${sql.slice(0, 60).replace(/trx\d+/, 'trx')}`);
+    record.trace(() => `${scheduler.nowMs()} ${where} ${statement.label}`);
     if (!isCommit) return answer;
     committed(grown.get(connection) ?? new Set());
     grown.delete(connection);

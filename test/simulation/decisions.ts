@@ -12,6 +12,8 @@ export interface Decisions {
   pick<T>(what: string, from: readonly T[]): T;
   /** A number of 0 up to 1 from a stream of its own. */
   unit(what: string): number;
+  /** The same, for what is drawn often. */
+  stream(what: string): () => number;
   /** What happened, as `what#n`, in order. */
   readonly taken: readonly string[];
 }
@@ -21,9 +23,14 @@ export function createDecisions(seed: number, only: ReadonlySet<string> | null =
   const streams = new Map<string, { hash: number; drawn: number }>();
   const taken: string[] = [];
 
-  function draw(what: string): { n: number; unit: number } {
+  function streamOf(what: string): { hash: number; drawn: number } {
     let stream = streams.get(what);
     if (stream === undefined) streams.set(what, (stream = { hash: hashed(what), drawn: 0 }));
+    return stream;
+  }
+
+  function draw(what: string): { n: number; unit: number } {
+    const stream = streamOf(what);
     const n = stream.drawn++;
     return { n, unit: mixed(seed, stream.hash, n) };
   }
@@ -44,6 +51,10 @@ export function createDecisions(seed: number, only: ReadonlySet<string> | null =
     int,
     pick: (what, from) => from[int(what, 0, from.length - 1)]!,
     unit: (what) => draw(what).unit,
+    stream(what) {
+      const stream = streamOf(what);
+      return () => mixed(seed, stream.hash, stream.drawn++);
+    },
   };
 }
 

@@ -52,7 +52,8 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
   async function fetchLike(url: unknown, init: { body?: unknown; signal?: AbortSignal } = {}): Promise<unknown> {
     const actor = scheduler.current();
     if (actor === undefined || actor.isDead) return never();
-    const endpoint = all.find(({ name }) => new URL(String(url)).hostname === name)!;
+    const { hostname } = url instanceof URL ? url : new URL(String(url));
+    const endpoint = all.find(({ name }) => hostname === name)!;
     const body = JSON.parse(String(init.body)) as Request | Request[];
     const requests = Array.isArray(body) ? body : [body];
     const where = nameOf(actor);

@@ -55,8 +55,9 @@ const SETTINGS = {
   SWAP_ORDER_TTL_SEC: '30',
 };
 
-/** Looks that find nothing are most of what a run takes. */
-const POLL_INTERVALS_MS: readonly string[] = ['1000', '2000', '3000'];
+/** Looks that find nothing are most of what a run takes. A watcher must look more often than its ledger gets stale. */
+const POLL_INTERVALS_MS: readonly string[] = ['1000', '2500', '4000'];
+const SETTLE_INTERVALS_MS: readonly string[] = ['1000', '3000', '6000'];
 
 /** Few orders are tried as often as the default lets them. */
 const MOST_SENDS: readonly string[] = ['1', '2', '5'];
@@ -68,7 +69,7 @@ export function configOf(world: Simulation, urls: readonly string[]): Config {
   writeFileSync(path, JSON.stringify({ ...manifest, deploymentId: '00000000000000d0', rpcUrl: urls[0] }));
   const paces = {
     POLL_INTERVAL_MS: world.decisions.pick('poll interval', POLL_INTERVALS_MS),
-    SETTLE_INTERVAL_MS: world.decisions.pick('settle interval', POLL_INTERVALS_MS),
+    SETTLE_INTERVAL_MS: world.decisions.pick('settle interval', SETTLE_INTERVALS_MS),
     SWAP_MAX_SENDS: world.decisions.pick('most sends', MOST_SENDS),
   };
   return loadConfig({ ...SETTINGS, ...paces, MANIFEST: path, RPC_URL: urls.join() }, {});

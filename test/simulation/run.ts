@@ -7,13 +7,14 @@ import { verifyLedger } from '../../keepers/verify/verify.js';
 import { createAuditor } from './auditor.js';
 import { createSimulatedChain } from './chain.js';
 import { createClients } from './clients.js';
-import { installClock, realTurn } from './clock.js';
+import { createTurns, installClock } from './clock.js';
 import { installDatabaseFaults, rememberConnections } from './database.js';
 import { createDecisions } from './decisions.js';
 import { createEndpoints } from './endpoints.js';
 import { createLocks } from './locks.js';
 import { createHintBoard } from './sql/hints.js';
 import { installLeanKnex } from './speed/lean-knex.js';
+import { installRowMakers } from './speed/row-makers.js';
 import { writeTemplate } from './speed/template.js';
 import { installNativeCrypto } from './speed/native-crypto.js';
 import { createOrderAuditor } from './order-auditor.js';
@@ -80,7 +81,7 @@ const LAYOUTS: readonly (readonly { name: string; roles: readonly Role[] }[])[] 
 /** Runs one seed to its end or to its first violation. Nothing else of this process may run meanwhile. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const decisions = createDecisions(options.seed, options.only ?? null);
-  const scheduler = createScheduler(START_MS, decisions, realTurn);
+  const scheduler = createScheduler(START_MS, decisions, createTurns());
   const record = createRecord(options.lines ?? null);
   const folder = temporaryFolder();
   installNativeCrypto();
@@ -92,6 +93,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   let path = join(folder, 'ledger.sqlite');
   await writeTemplate(path);
   const uninstallLean = installLeanKnex();
+  const uninstallRowMakers = installRowMakers();
   const closeConnections = rememberConnections();
   const uninstall = installClock(scheduler, decisions, (...args) => fetcher(...args));
   let uninstallFaults = (): void => undefined;
@@ -195,6 +197,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     uninstallFaults();
     closeConnections();
     uninstall();
+    uninstallRowMakers();
     uninstallLean();
     Error.stackTraceLimit = stackTraceLimit;
     rmSync(folder, { recursive: true, force: true });

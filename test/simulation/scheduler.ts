@@ -63,6 +63,7 @@ const LIVELOCK_EVENTS = 200_000;
 export function createScheduler(startMs: number, decisions: Decisions, turn: () => Promise<void>): Scheduler {
   const actors = new AsyncLocalStorage<Actor | undefined>();
   const queue: Event[] = [];
+  const rank = decisions.stream('rank');
   let nowMs = startMs;
   let happened = 0;
   let atOnce = 0;
@@ -101,7 +102,7 @@ export function createScheduler(startMs: number, decisions: Decisions, turn: () 
     // Whole milliseconds, as clocks and timers tell them: a nonce is a time, and one with a fraction is refused.
     const timeMs = nowMs + Math.max(0, Math.ceil(delayMs));
     const of = actor === null ? undefined : (actor ?? actors.getStore());
-    const event: Event = { timeMs, rank: decisions.unit('rank'), actor: of, run, isCancelled: false };
+    const event: Event = { timeMs, rank: rank(), actor: of, run, isCancelled: false };
     push(event);
     return event;
   }

@@ -3,8 +3,11 @@ import { expect } from 'chai';
 import type { Wallet } from 'ethers';
 import { parseEther, parseUnits, toBeHex, type Contract } from 'ethers';
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import { cancellationTypedData } from '../../../core/swap/typed-data.js';
 import type { Address } from '../../../core/types.js';
+import { createRpcPool } from '../../../keepers/chain/pool.js';
+import type { Rpc } from '../../../keepers/chain/rpc.js';
 import { createTurns } from '../../../keepers/executor/turns.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
 import { OrderSettler__factory } from '../../../typechain-types/factories/OrderSettler__factory.js';
@@ -17,6 +20,7 @@ const ONE = parseEther('1');
 /** Above the best bid of 2,499.90. */
 const LIMIT = parseUnits('2500', 6);
 const DAY_SEC = 86_400;
+const BALANCE_OF = '0x70a08231';
 
 describe('limit orders', () => {
   forEachSwapStack((begin) => {
@@ -160,6 +164,43 @@ describe('limit orders', () => {
       advance(61_000);
       await stack.land();
       expect(await told(orderId)).to.deep.equal(['failed', 'INSUFFICIENT_FUNDS', 1]);
+    });
+
+    /** The executor asks three endpoints from now on, the first of which says that nobody has anything of any token. */
+    async function withLiar(): Promise<void> {
+      const nothing = toBeHex(0, 32);
+      const isBalance = ({ params }: { params?: unknown[] }): boolean =>
+        String((params?.[0] as { data?: string } | undefined)?.data).startsWith(BALANCE_OF);
+      const lying = (rpc: Rpc): Rpc => ({
+        ...rpc,
+        call: async (method, params) => (isBalance({ params }) ? nothing : rpc.call(method, params)),
+        batch: async (requests) =>
+          (await rpc.batch(requests)).map((answer, i) => (isBalance(requests[i]!) ? nothing : answer)),
+      });
+      const logger = pino({ level: 'silent' });
+      await stack.restartExecutor({
+        rpc: (rpc) =>
+          createRpcPool(['liar', 'b', 'c'], {
+            nowMs: () => Date.now(),
+            logger,
+            connect: (name) => ({ ...(name === 'liar' ? lying(rpc) : rpc), name }),
+          }),
+      });
+    }
+
+    it('are neither ended nor held up by one endpoint that says that their owners have no funds', async () => {
+      const orderId = await submitted(await sale());
+      await withLiar();
+      await stack.land();
+      expect(await told(orderId)).to.deep.equal(['pending', 'LIMIT_NOT_REACHED', 1]);
+      for (const ms of [61_000, 3_540_000, 61_000]) {
+        advance(ms);
+        await stack.land();
+      }
+      expect(await told(orderId)).to.deep.equal(['pending', 'LIMIT_NOT_REACHED', 1]);
+      await improve('bid', 250_005n);
+      await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('filled');
     });
 
     it('are sent for two minutes at a time', async () => {

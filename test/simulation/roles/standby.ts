@@ -15,7 +15,6 @@ interface Standby {
 
 const PATIENCE_MS = 1_000;
 const REBUILD_MS = 100;
-const POLL_MS = 500;
 
 /** What every gateway of the simulation is made of. */
 export const gatewayDeps = ({
@@ -31,7 +30,7 @@ export const gatewayDeps = ({
     sources: config.ORDER_SOURCES,
     signatureChainIds: config.signatureChainIds,
     failuresPerMinute: config.ORDER_FAILURES_PER_MINUTE,
-    pollMs: POLL_MS,
+    pollMs: config.POLL_INTERVAL_MS / 2,
     referencePrices: {},
     minOrderUnits,
   },

@@ -124,8 +124,9 @@ export function createAnswers({ onKnown }: AnswersOptions = {}): Answers {
     statement: Statement,
     send: () => Promise<unknown>,
   ): Promise<unknown> {
-    const transaction = connection.inTransaction ? transactions.get(connection) : undefined;
-    if (connection.inTransaction && transaction === undefined) return send();
+    const { inTransaction } = connection;
+    const transaction = inTransaction ? transactions.get(connection) : undefined;
+    if (inTransaction && transaction === undefined) return send();
     if (transaction !== undefined) {
       if (transaction.wroteAll || statement.tables.some((table) => transaction.wrote.has(table))) return send();
       if (transaction.version === null) {

@@ -13,8 +13,22 @@ interface Query {
   sql: string;
   bindings?: readonly unknown[];
 }
+/** As far as a pool of one connection that is there already needs it. */
+interface Pool {
+  readonly destroyed: boolean;
+  readonly free: Resource[];
+  readonly used: Resource[];
+  readonly pendingAcquires: readonly unknown[];
+  _stopReaping(): void;
+}
+interface Resource {
+  readonly resource: Connection;
+  /** The same connection, free. */
+  resolve(): Resource;
+}
 interface Client {
   readonly transacting?: boolean;
+  readonly pool?: Pool;
   _query(connection: Connection, query: Query): Promise<unknown>;
   query(connection: Connection, query: Query | string): Promise<unknown>;
   runner(builder: Builder): { run(): Promise<unknown> };
@@ -56,7 +70,7 @@ const inherited = ['version', 'config', 'driver', 'connectionSettings', 'valueFo
 
 /** Installs them; the returned function takes them away again. */
 export function installLeanKnex(): () => void {
-  const { runner, transaction } = prototype;
+  const { runner, transaction, acquireConnection, releaseConnection } = prototype;
   /** Whose interface all transactions share. */
   let template: Interface | undefined;
 
@@ -68,16 +82,49 @@ export function installLeanKnex(): () => void {
     });
   }
 
+  /** Knex draws 21 random numbers for the name of each statement, which nobody asks for. */
+  function compile(builder: Builder): Query {
+    const { random } = Math;
+    Math.random = () => 0;
+    try {
+      return builder.toSQL() as Query;
+    } finally {
+      Math.random = random;
+    }
+  }
+
   async function run(client: Client, builder: Builder): Promise<unknown> {
     const own = builder._connection;
     const connection = own ?? (await client.acquireConnection());
     try {
-      const compiled = builder.toSQL() as Query;
-      const answered = await client.query(connection, compiled);
+      const answered = await client.query(connection, compile(builder));
       return client.processResponse(answered, { client, builder, connection });
     } finally {
       if (own === undefined) await client.releaseConnection(connection);
     }
+  }
+
+  /** Past timers that would end a wait, and a round each second that would close connections of a larger pool. */
+  async function acquire(this: Client): Promise<Connection> {
+    const { pool } = this;
+    const isFree = pool !== undefined && !pool.destroyed && pool.free.length > 0 && pool.pendingAcquires.length === 0;
+    if (!isFree) {
+      const connection = await acquireConnection.call(this);
+      pool?._stopReaping();
+      return connection;
+    }
+    const taken = pool.free.pop()!;
+    pool.used.push(taken);
+    return taken.resource;
+  }
+
+  function release(this: Client, connection: Connection): Promise<void> {
+    const { pool } = this;
+    const isAlone = pool !== undefined && !pool.destroyed && pool.pendingAcquires.length === 0;
+    const at = isAlone ? pool.used.findIndex(({ resource }) => resource === connection) : -1;
+    if (at < 0) return releaseConnection.call(this, connection);
+    for (const one of pool!.used.splice(at, 1)) pool!.free.push(one.resolve());
+    return Promise.resolve();
   }
 
   /** A client that always has the transaction's connection. */
@@ -137,6 +184,8 @@ export function installLeanKnex(): () => void {
   }
 
   prototype.query = sendQuery;
+  prototype.acquireConnection = acquire;
+  prototype.releaseConnection = release;
   prototype.runner = function (this: Client, builder) {
     // Schema builders make several statements, and ask for their connection.
     return '_sequence' in builder ? runner.call(this, builder) : { run: () => run(this, builder) };
@@ -148,7 +197,7 @@ export function installLeanKnex(): () => void {
   };
   return () => {
     prototype.transaction = transaction;
-    Reflect.deleteProperty(prototype, 'query');
-    Reflect.deleteProperty(prototype, 'runner');
+    for (const name of ['query', 'runner', 'acquireConnection', 'releaseConnection'])
+      Reflect.deleteProperty(prototype, name);
   };
 }

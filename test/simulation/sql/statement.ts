@@ -9,6 +9,8 @@ export interface StatementText {
   readonly isFence: boolean;
   /** The table that it inserts into, in lower case. */
   readonly insertsInto: string | null;
+  /** What a trace calls it. */
+  readonly label: string;
 }
 
 const INSERTS = /^\s*(?:insert|replace)\b[^(]*?\binto ["`]?(\w+)/i;
@@ -34,4 +36,5 @@ const read = (sql: string): StatementText => ({
   isWrite: /^\s*(?:insert|update|delete)\b/i.test(sql),
   isFence: /^update writers set epoch = \? where log = \? and epoch = \?/.test(sql),
   insertsInto: INSERTS.exec(sql)?.[1]?.toLowerCase() ?? null,
+  label: sql.slice(0, 60).replace(/trx\d+/, 'trx'),
 });

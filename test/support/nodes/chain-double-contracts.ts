@@ -150,20 +150,28 @@ export function listings(world: Pick<DoubleWorld, 'curveBook' | 'markets'>): Dou
   );
 }
 
-/** Data of the error that a call would end with on `state`, with its arguments left empty; null when it would not revert. */
-export function refusalOf(world: DoubleWorld, state: DoubleState, at: At, call: Call): Hex | null {
-  const reasons: string[] = [];
-  if (execute(world, cloneState(state), at, call, (reason) => reasons.push(reason)) !== null) return null;
+/** What a call would end with on `state`, which stays as it is: a result, or the data of an error, with its arguments left empty. */
+export function outcomeOf(
+  world: DoubleWorld,
+  state: DoubleState,
+  at: At,
+  call: Call,
+): { result: Hex } | { refusal: Hex } {
+  let reason = '';
+  let result: Hex = '0x';
+  const refuse = (why: string): void => void (reason = why);
+  const keep = (answer: Hex): void => void (result = answer);
+  if (execute(world, cloneState(state), at, call, refuse, keep) !== null) return { result };
   for (const abi of [CURVE_BOOK, CUSTODIAN, ENTRYPOINT, ...(world.orders?.abis ?? [])]) {
-    const error = abi.getError(reasons[0] ?? '');
+    const error = abi.getError(reason);
     if (error === null) continue;
     const empty = error.inputs.map(({ type }) => {
       if (type === 'address') return world.owner;
       return type.startsWith('bytes') ? `0x${'00'.repeat(toSafeInt(BigInt(type.slice(5))))}` : 0;
     });
-    return abi.encodeErrorResult(error, empty) as Hex;
+    return { refusal: abi.encodeErrorResult(error, empty) as Hex };
   }
-  return '0x';
+  return { refusal: '0x' };
 }
 
 /** Carries a call out on `state`. Returns its events, or null when it reverts; the state is then of no use. */
@@ -201,9 +209,19 @@ interface Machine {
   logs: DoubleLog[];
 }
 
+/** Encoded when somebody reads it: of a call that is only tried out nobody does. */
 export function event(abi: Interface, address: Address, name: string, values: unknown[]): DoubleLog {
-  const { topics, data } = abi.encodeEventLog(name, values);
-  return { address, topics: topics as Hex[], data: data as Hex };
+  let encoded: { topics: Hex[]; data: Hex } | undefined;
+  const encode = () => (encoded ??= abi.encodeEventLog(name, values) as { topics: Hex[]; data: Hex });
+  return {
+    address,
+    get topics() {
+      return encode().topics;
+    },
+    get data() {
+      return encode().data;
+    },
+  };
 }
 
 /** Decoded calls, by the interface that decoded them: a transaction is simulated, sent and mined, and views are called many times. */

@@ -39,7 +39,7 @@ export function createOrders(at: {
   chainId: number;
 }): DoubleOrders {
   const { settler, permit2, executor, chainId } = at;
-  /** Recovered signers, by signature and what it signs. */
+  /** Recovered signers, by what is signed and the signature. */
   const signers = new Map<string, Address | null>();
 
   function signerOf(order: SignedOrder): Address | null {
@@ -52,10 +52,10 @@ export function createOrders(at: {
       buyToken: lower(order.tokenOut),
       minBuyUnits: order.minAmountOut,
     };
-    const digest = digestOf(orderTypedData(terms, { chainId, permit2, spender: settler }));
-    const key = `${digest}${order.signature}`;
+    const key = [...Object.values(terms), order.signature].join();
     const known = signers.get(key);
     if (known !== undefined) return known;
+    const digest = digestOf(orderTypedData(terms, { chainId, permit2, spender: settler }));
     const bytes = hexToBytes(order.signature);
     const part = (from: number, to: number): Hex => `0x${order.signature.slice(2 + 2 * from, 2 + 2 * to)}`;
     const signature = { r: part(0, 32), s: part(32, 64), v: bytes[64] === 28 ? 28 : 27 } as const;

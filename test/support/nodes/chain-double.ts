@@ -11,8 +11,8 @@ import {
   cloneState,
   execute,
   newState,
+  outcomeOf,
   parsed,
-  refusalOf,
   viewAnswer,
   type DoubleLog,
   type DoubleState,
@@ -177,14 +177,9 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     // A call runs within its block, so `blockhash` of that block is zero.
     const { number, timestampSec } = block;
     const hashOf = (height: number) => (number - height > 256 || height >= number ? undefined : blocks[height]?.hash);
-    const refusal = refusalOf(world, block.state, { timestampSec, hashOf }, { from, to, data });
-    if (refusal !== null) throw new RpcResponseError('eth_call', 3, 'execution reverted', refusal);
-    let result: Hex = '0x';
-    if (world.orders?.settler === to) {
-      const keep = (answer: Hex): void => void (result = answer);
-      execute(world, cloneState(block.state), { timestampSec, hashOf }, { from, to, data }, undefined, keep);
-    }
-    return result;
+    const outcome = outcomeOf(world, block.state, { timestampSec, hashOf }, { from, to, data });
+    if ('result' in outcome) return outcome.result;
+    throw new RpcResponseError('eth_call', 3, 'execution reverted', outcome.refusal);
   }
 
   function perform(method: string, params: unknown[]): unknown {
