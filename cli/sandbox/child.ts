@@ -21,7 +21,7 @@ export interface Child {
 
 interface ChildOptions {
   name: string;
-  /** JavaScript or TypeScript file, and its arguments. */
+  /** A program of the build, and its arguments. */
   command: readonly string[];
   /** Gets everything that the process prints. */
   logPath: string;
@@ -35,8 +35,7 @@ interface ChildOptions {
  */
 export function startChild({ name, command, logPath, onLine }: ChildOptions): Child {
   const output = onLine === undefined ? openSync(logPath, 'w') : 'pipe';
-  const loader = command[0]?.endsWith('.ts') ? ['--import', 'tsx'] : ['--enable-source-maps'];
-  const child = spawn(process.execPath, [...loader, ...command], {
+  const child = spawn(process.execPath, ['--enable-source-maps', ...command], {
     detached: true,
     stdio: ['ignore', output, output],
   });

@@ -30,6 +30,8 @@ const BUILT: Record<string, string> = {
   'cli/main.ts': 'dist/cli/main.js',
   'deploy/main.ts': 'dist/deploy/main.js',
   'deploy/sandbox/chain-main.ts': 'dist/deploy/chain.js',
+  'examples/taker.ts': 'dist/examples/taker.js',
+  'examples/gasless-taker.ts': 'dist/examples/gasless-taker.js',
 };
 
 let isBuilt = false;
