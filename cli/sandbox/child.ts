@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { createWriteStream, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
+const SOURCE_MAPS = new URL('../../scripts/source-maps.mjs', import.meta.url).href;
+
 interface Ended {
   code: number | null;
   signal: NodeJS.Signals | null;
@@ -35,7 +37,7 @@ interface ChildOptions {
  */
 export function startChild({ name, command, logPath, onLine }: ChildOptions): Child {
   const output = onLine === undefined ? openSync(logPath, 'w') : 'pipe';
-  const child = spawn(process.execPath, ['--enable-source-maps', ...command], {
+  const child = spawn(process.execPath, ['--import', SOURCE_MAPS, ...command], {
     detached: true,
     stdio: ['ignore', output, output],
   });

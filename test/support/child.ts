@@ -44,7 +44,7 @@ export function programOf(file: string): string[] {
   if (built === undefined) return ['--import', 'tsx', file];
   if (!isBuilt) execFileSync(process.execPath, ['scripts/build.mjs', '--if-stale'], { cwd: projectRoot });
   isBuilt = true;
-  return ['--enable-source-maps', built];
+  return ['--import', './scripts/source-maps.mjs', built];
 }
 
 /** Runs a TypeScript file of the project. `nodeArgs` are for Node itself. */
