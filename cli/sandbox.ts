@@ -121,7 +121,7 @@ function startBot(
   signal: AbortSignal,
 ): Child {
   const logPath = join(directory, `${role}.log`);
-  const path = fileURLToPath(new URL(`../examples/${program}.ts`, import.meta.url));
+  const path = fileURLToPath(new URL(`../dist/examples/${program}.js`, import.meta.url));
   const bot = startChild({ name: role, command: [path, manifestPath, role], logPath, onLine: () => undefined });
   void bot.ended.then((end) => !signal.aborted && say(`${role} has stopped (${describeEnd(end)}); see ${logPath}`));
   return bot;

@@ -19,6 +19,10 @@ const PROGRAMS = {
   'cli/sandbox': 'cli/sandbox.ts',
   'deploy/main': 'deploy/main.ts',
   'deploy/chain': 'deploy/sandbox/chain-main.ts',
+  // The bots of `npm start`.
+  'examples/maker': 'examples/maker.ts',
+  'examples/taker': 'examples/taker.ts',
+  'examples/gasless-taker': 'examples/gasless-taker.ts',
 };
 /** Files that determine the build besides the sources. */
 const RECIPE = [

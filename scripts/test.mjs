@@ -223,6 +223,8 @@ async function runGroups() {
   const common = [...MOCHA_OPTIONS, '--require', js('test/support/every-answer.ts'), ...limits];
   // Test files find it there: they share what one run needs once.
   process.env.TRANSPILED = folder;
+  // Compiled by the first process that loads a module, for the hundreds that tests start.
+  process.env.NODE_COMPILE_CACHE ??= join(folder, 'compiled');
   const leftOut = isSqlite ? postgresFiles() : [];
   if (leftOut.length > 0) say(`left out, they need PostgreSQL: ${leftOut.join(', ')}`);
   const groups = testGroups({ quick, leftOut }).map((files) => {

@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { createWriteStream, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
+const SOURCE_MAPS = new URL('../../scripts/source-maps.mjs', import.meta.url).href;
+
 interface Ended {
   code: number | null;
   signal: NodeJS.Signals | null;
@@ -21,7 +23,7 @@ export interface Child {
 
 interface ChildOptions {
   name: string;
-  /** JavaScript or TypeScript file, and its arguments. */
+  /** A program of the build, and its arguments. */
   command: readonly string[];
   /** Gets everything that the process prints. */
   logPath: string;
@@ -35,8 +37,7 @@ interface ChildOptions {
  */
 export function startChild({ name, command, logPath, onLine }: ChildOptions): Child {
   const output = onLine === undefined ? openSync(logPath, 'w') : 'pipe';
-  const loader = command[0]?.endsWith('.ts') ? ['--import', 'tsx'] : ['--enable-source-maps'];
-  const child = spawn(process.execPath, [...loader, ...command], {
+  const child = spawn(process.execPath, ['--import', SOURCE_MAPS, ...command], {
     detached: true,
     stdio: ['ignore', output, output],
   });

@@ -8,7 +8,6 @@ import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../
 import { carryOutReconcile, readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
 import { noteScan } from '../../ledger/chain/generations.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
-import { readDecided } from '../../ledger/chain/suspense.js';
 import {
   type BalanceRow,
   type Db,
@@ -24,19 +23,18 @@ import { createAttributor, type Attributor } from './derive/attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './scan/canonical.js';
 import type { ProveBlocks } from './scan/cross-check.js';
 import type { Pace } from './wakes.js';
-import { readClaimContext, unbackedClaim } from './derive/custody.js';
-import { draftGeneration, fillPostings } from './derive/derive.js';
+import { unbackedClaim } from './derive/custody.js';
+import { bookScan } from './derive/derive.js';
 import { MissingEventError } from './scan/event-proof.js';
 import { hasGap } from './derive/gaps.js';
 import { applyToBalances } from './derive/postings.js';
 import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './scan/proof.js';
 import { lostSince } from './reconcile.js';
-import { draftSettledOrders } from './derive/settled-orders.js';
 import { CanonicalMismatchError, readBlock, scanRange, type Scan } from './scan/scan.js';
 import { OlderHeadError, createHeads, type Observed } from './scan/observed-head.js';
 import { readStandingHalt, stopsScans, CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
-import { assign, firstFault, suspend, unexplainedCustody } from './derive/suspense.js';
+import { firstFault } from './derive/suspense.js';
 import { createTokenWatch, type TokenWatchDeps } from './tokens/token-watch.js';
 import { readMarket } from './tokens/listing.js';
 
@@ -303,31 +301,16 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     }
     const known = nameMarkets([...markets, ...read.map(({ market }) => market)]);
     const listed = known.slice(markets.length);
-    const drafted = draftGeneration(scan.events, {
-      markets,
-      listed,
-      blocks: scan.blocks,
-      claims: await readClaimContext(db.knex, scan.events),
-    });
-    const run = attributor.begin(db.knex);
-    const fills = [];
-    const posts = [];
-    for (const one of drafted.curveEvents) {
-      const market = known['post' in one ? one.post.market : 'fill' in one ? one.fill.market : one.reset.market];
-      if (market === undefined) continue;
-      if ('post' in one) posts.push(await run.land(market, one.post));
-      else if ('fill' in one) fills.push(await run.attribute(market, one.fill));
-      else await run.reset(one.reset);
-    }
-    const settled = draftSettledOrders(scan.events, markets, deps.operator);
-    const suspended = suspend({
-      ...{ markets: known, fills, custody: drafted.custody, unexplained: run.unexplained(), operator: deps.operator },
-      entries: [...drafted.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries],
-      balanceUnits,
-    });
-    const by = { operator: deps.operator, entries: suspended.entries, balanceUnits, logger };
-    const assigned = assign(await readDecided(db.knex), by);
-    const entries = [...suspended.entries, ...assigned.entries];
+    const {
+      books,
+      faults,
+      commit: attributed,
+    } = await bookScan(
+      scan,
+      { markets, listed },
+      { q: db.knex, attributor, operator: deps.operator, balanceUnits, logger },
+    );
+    const { entries, claims } = books;
     const listings = read.map((found) => found.read);
     const compared = await tokens.judge({
       rpc: one,
@@ -340,6 +323,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       isNearHead: observedHead - lastBlock.number <= CATCH_UP_BLOCKS,
     });
     const write: GenerationWrite = {
+      ...books,
       generation: generation + 1,
       fromBlock: scan.blocks[0]?.number ?? lastBlock.number,
       toBlock: lastBlock.number,
@@ -349,29 +333,18 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       observedHeadTimestampMs: lastBlock.timestampSec * 1_000,
       listed,
       listings,
-      custody: drafted.custody,
-      posts,
-      seqResets: run.resets(),
-      fills,
-      settledOrders: settled.orders,
       entries: [...entries, ...compared.entries],
-      reservations: drafted.reservations,
-      claims: drafted.claims,
       holdings: compared.held,
       findings: compared.findings,
-      netCapital: drafted.netCapital,
-      snapshots: run.snapshots(),
-      suspense: suspended.items,
-      assignments: assigned.assignments,
       halt:
         // Checked first, because a shortfall can only be committed with the halt that names it.
         compared.halt ??
-        (await firstFault(db.knex, [...run.faults(), ...unexplainedCustody(suspended.items)], deps)) ??
-        (await unbackedClaim(db.knex, { claims: drafted.claims, entries }, deps.operator, (account, token) =>
+        (await firstFault(db.knex, faults, deps)) ??
+        (await unbackedClaim(db.knex, { claims, entries }, deps.operator, (account, token) =>
           balanceAfter(entries, account, token),
         )),
     };
-    return { write, lastBlock, listed, differences: compared.differences, attributed: () => run.commit() };
+    return { write, lastBlock, listed, differences: compared.differences, attributed };
   }
 
   async function commit({ write, lastBlock, listed, differences, attributed }: Drafted): Promise<void> {

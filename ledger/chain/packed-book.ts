@@ -4,7 +4,7 @@
  */
 import { toSafeInt } from '../../core/amounts.js';
 import { PayloadError, decodeSnapshot, encodeSnapshot } from '../../core/json.js';
-import type { Address, MarketSnapshot, SnapshotOrder } from '../../core/types.js';
+import type { Hex, MarketSnapshot, SnapshotOrder } from '../../core/types.js';
 
 /** First number of the bytes. */
 const FORMAT = 1n;
@@ -45,7 +45,7 @@ export function unpackBook(text: string): MarketSnapshot {
   if (read.value() !== FORMAT) throw new PayloadError('a stored book has an unknown format');
   const [market, fillSeq] = [read.whole(), read.whole()];
   const [askVolumeUnits, bidVolumeUnits] = [read.value(), read.value()];
-  const makers = Array.from({ length: read.count() }, () => read.hex(20) as Address);
+  const makers = Array.from({ length: read.count() }, () => read.hex(20));
   let [lastOid, lastTicks] = [0n, 0n];
   const side = (): SnapshotOrder[] =>
     Array.from({ length: read.count() }, () => {
@@ -104,6 +104,6 @@ function reader(bytes: Buffer) {
       if (number > bytes.length) throw new PayloadError('a stored book ends too early');
       return number;
     },
-    hex: (length: number): string => `0x${take(length).toString('hex')}`,
+    hex: (length: number): Hex => `0x${take(length).toString('hex')}`,
   };
 }

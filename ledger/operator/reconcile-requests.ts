@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
-import type { Hex } from '../../core/types.js';
 import { highest } from '../db/aggregates.js';
 import { rebuildActivity } from '../accounts/rebuild.js';
 import { restartCapital } from '../chain/operator-capital.js';
@@ -19,10 +18,7 @@ const requestSchema = z.object({
       keptGeneration: z.int().nonnegative(),
       block: z.object({
         number: z.int().nonnegative(),
-        hash: z
-          .string()
-          .regex(/^0x[0-9a-f]{64}$/)
-          .transform((hash) => hash as Hex),
+        hash: z.templateLiteral(['0x', z.string().regex(/^[0-9a-f]{64}$/)]),
         timestampMs: z.int().nonnegative(),
       }),
       depth: z.int().nonnegative(),

@@ -75,7 +75,7 @@ export interface Keeper {
 }
 
 const keeperSchema = z.strictObject({
-  signer: z.string().regex(/^0x[0-9a-f]{40}$/),
+  signer: z.templateLiteral(['0x', z.string().regex(/^[0-9a-f]{40}$/)]),
   budgetWei: z.string().nullable(),
 });
 
@@ -99,7 +99,7 @@ export async function readKeepers(q: Queryable): Promise<Map<CostRole, Keeper>> 
       .first('value');
     if (row === undefined) continue;
     const { signer, budgetWei } = keeperSchema.parse(JSON.parse(row.value));
-    found.set(role, { signer: signer as Address, budgetWei: budgetWei === null ? null : fromColumn(budgetWei) });
+    found.set(role, { signer, budgetWei: budgetWei === null ? null : fromColumn(budgetWei) });
   }
   return found;
 }

@@ -8,13 +8,13 @@ import { projectRoot } from '../console.mjs';
 const MOST_LANES = 4;
 
 /**
- * How many commands run at once: the number in the variable LANES, else one more than there are processors, since many tests wait for
+ * How many commands run at once: the number in the variable LANES, else two more than there are processors, since many tests wait for
  * blocks; at most four.
  * @returns {number}
  */
 export function laneCount() {
   const said = parseInt(process.env.LANES ?? '', 10);
-  return Math.max(1, Math.min(MOST_LANES, Number.isInteger(said) ? said : availableParallelism() + 1));
+  return Math.max(1, Math.min(MOST_LANES, Number.isInteger(said) ? said : availableParallelism() + 2));
 }
 
 /**

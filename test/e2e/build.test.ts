@@ -8,7 +8,13 @@ import { expect } from 'chai';
 import { COMMANDS } from '../../cli/commands/list.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PROGRAMS = ['cli/main.ts', 'cli/sandbox.ts', 'deploy/main.ts', 'deploy/sandbox/chain-main.ts'];
+const PROGRAMS = [
+  'cli/main.ts',
+  'cli/sandbox.ts',
+  'deploy/main.ts',
+  'deploy/sandbox/chain-main.ts',
+  ...['maker', 'taker', 'gasless-taker'].map((bot) => `examples/${bot}.ts`),
+];
 /** Tells on standard error what is asked for beside Node's own modules and files. */
 const TELL_PACKAGES = `import { registerHooks } from 'node:module';
 registerHooks({ resolve(specifier, context, next) {

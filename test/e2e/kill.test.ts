@@ -22,12 +22,13 @@ import type { Stack, TestDatabase } from '../support/stack.js';
 import { place } from '../support/trading.js';
 
 const deep = process.env.RUNS !== undefined && process.env.RUNS !== '1';
+/** With fewer than five not every process dies; with more than so many the takers' swaps would not last. */
+const [LEAST_KILLS, MOST_KILLS] = [5, 150];
 /**
  * Kills in one run per database; the seed that is printed with the other properties' decides where they fall. KILLS sets their number. A short
- * run kills each process of PostgreSQL's five twice, and SQLite's only one as often as the rest of the test needs.
+ * run kills each process of PostgreSQL's five, and SQLite's only one as often.
  */
-const roundsOn = (database: string): number =>
-  killsOf(process.env.KILLS) ?? (deep ? 100 : database === 'PostgreSQL' ? 10 : 6);
+const rounds = killsOf(process.env.KILLS) ?? (deep ? 100 : LEAST_KILLS);
 /** Bounds one round on a machine that does much else. */
 const ROUND_LIMIT_MS = 150_000;
 /** Longest time that a process lives once the ledger is ready, and longest time that it stays dead. */
@@ -35,11 +36,12 @@ const MAX_LIFE_MS = 1_000;
 const MAX_DEATH_MS = 400;
 /** Swaps of one taker over the whole run; with three of them less than the 256 fills that the read API lists. */
 const SWAPS_PER_TAKER = 80;
-/** With fewer than five not every process dies; with more the takers' swaps would not last. Throws RangeError. */
+/** Throws RangeError. */
 function killsOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const kills = Number.parseInt(text, 10);
-  if (!/^\d+$/.test(text) || kills < 5 || kills > 150) throw new RangeError(`KILLS is 5 to 150, not ${text}`);
+  if (!/^\d+$/.test(text) || kills < LEAST_KILLS || kills > MOST_KILLS)
+    throw new RangeError(`KILLS is ${LEAST_KILLS} to ${MOST_KILLS}, not ${text}`);
   return kills;
 }
 
@@ -86,7 +88,6 @@ function askedOverAndOver(url: string): { stop(): Promise<Map<string, number>> }
 
 forEachDatabaseUrl((name, open) => {
   describe(`Processes killed in the middle of trading, on ${name}`, function () {
-    const rounds = roundsOn(name);
     this.timeout(rounds * ROUND_LIMIT_MS);
     let database: TestDatabase;
     let stack: Stack;

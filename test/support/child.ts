@@ -30,6 +30,8 @@ const BUILT: Record<string, string> = {
   'cli/main.ts': 'dist/cli/main.js',
   'deploy/main.ts': 'dist/deploy/main.js',
   'deploy/sandbox/chain-main.ts': 'dist/deploy/chain.js',
+  'examples/taker.ts': 'dist/examples/taker.js',
+  'examples/gasless-taker.ts': 'dist/examples/gasless-taker.js',
 };
 
 let isBuilt = false;
@@ -42,7 +44,7 @@ export function programOf(file: string): string[] {
   if (built === undefined) return ['--import', 'tsx', file];
   if (!isBuilt) execFileSync(process.execPath, ['scripts/build.mjs', '--if-stale'], { cwd: projectRoot });
   isBuilt = true;
-  return ['--enable-source-maps', built];
+  return ['--import', './scripts/source-maps.mjs', built];
 }
 
 /** Runs a TypeScript file of the project. `nodeArgs` are for Node itself. */

@@ -20,7 +20,12 @@ import { LogCompactedError } from '../../../ledger/errors.js';
 import { SnapshotMismatchError, type SnapshotStore } from '../../../ledger/orders/snapshots.js';
 import { lastSeqReset } from '../../../ledger/publications/seq-resets.js';
 import type { AttributedFill, PostSeen, Publication, Queryable, SeqReset } from '../../../ledger/types.js';
-import type { DraftedPost, DraftedReset } from './derive.js';
+
+/** A curve or a touch as the chain tells of it: which post a touch goes back to is known to the ledger. */
+export type DraftedPost = Omit<PostSeen, 'postedSeq' | 'era'>;
+
+/** Numbers that were given back, as the chain tells of it. */
+export type DraftedReset = Omit<SeqReset, 'era' | 'fillSeq'>;
 
 /**
  * Why a curve or a fill can't be explained. It is booked all the same, with the unexplained amounts on the suspense account, and the ledger

@@ -1,31 +1,32 @@
+import type { Logger } from 'pino';
 import type { Address, ChainFill, Hex, Market } from '../../../core/types.js';
+import { fillEntries } from '../../../ledger/chain/fill-postings.js';
+import { readDecided } from '../../../ledger/chain/suspense.js';
 import type {
   AttributedFill,
+  BalanceRow,
   ClaimRow,
   CustodyEvent,
   GenerationWrite,
   LedgerEntry,
   PostSeen,
+  Queryable,
   ScannedBlock,
-  SeqReset,
 } from '../../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../../chain/logs.js';
+import type { Scan, SeenEvent } from '../scan/scan.js';
+import type { Attributor, DraftedPost, DraftedReset } from './attributor.js';
 import {
   createClaimReplay,
   custodyEvent,
+  readClaimContext,
   type ClaimContext,
   type ClaimReplay,
   type CustodyChainEvent,
 } from './custody.js';
-import { fillEntries } from '../../../ledger/chain/fill-postings.js';
 import { depositEntries, executionEntries } from './postings.js';
-import type { SeenEvent } from '../scan/scan.js';
-
-/** A curve or a touch as the chain tells of it: which post a touch goes back to is known to the ledger. */
-export type DraftedPost = Omit<PostSeen, 'postedSeq' | 'era'>;
-
-/** Numbers that were given back, as the chain tells of it. */
-export type DraftedReset = Omit<SeqReset, 'era' | 'fillSeq'>;
+import { draftSettledOrders } from './settled-orders.js';
+import { assign, suspend, unexplainedCustody } from './suspense.js';
 
 type CurveEvent = { post: DraftedPost } | { fill: ChainFill } | { reset: DraftedReset };
 
@@ -105,6 +106,75 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
     else draft.resets.push(one.reset);
   }
   return { ...draft, claims: replay.changed(), reservations: replay.reservations() };
+}
+
+/** The part of a generation that follows from the events of a scan and from what was stored before it. */
+type Books = Required<
+  Pick<
+    GenerationWrite,
+    | 'custody'
+    | 'posts'
+    | 'seqResets'
+    | 'fills'
+    | 'settledOrders'
+    | 'entries'
+    | 'reservations'
+    | 'claims'
+    | 'netCapital'
+    | 'snapshots'
+    | 'suspense'
+    | 'assignments'
+  >
+>;
+
+interface BookDeps {
+  q: Queryable;
+  attributor: Attributor;
+  operator: Address;
+  /** Balance before the scan. */
+  balanceUnits(account: BalanceRow['account'], token: Address): bigint;
+  logger: Logger;
+}
+
+/**
+ * Books the events of a scan: each fill to the orders behind its curve, custody to its makers, and what nothing stored explains to the
+ * suspense account. `faults` say what is not explained. Reads only; the attributor remembers the fills once `commit` is called.
+ */
+export async function bookScan(
+  { blocks, events }: Scan,
+  { markets, listed }: Pick<DraftContext, 'markets' | 'listed'>,
+  { q, attributor, operator, balanceUnits, logger }: BookDeps,
+): Promise<{ books: Books; faults: { code: string; message: string }[]; commit(): void }> {
+  const draft = draftGeneration(events, { markets, listed, blocks, claims: await readClaimContext(q, events) });
+  const known = [...markets, ...listed];
+  const run = attributor.begin(q);
+  const posts: PostSeen[] = [];
+  const fills: AttributedFill[] = [];
+  for (const one of draft.curveEvents) {
+    const market = known['post' in one ? one.post.market : 'fill' in one ? one.fill.market : one.reset.market];
+    if (market === undefined) continue;
+    if ('post' in one) posts.push(await run.land(market, one.post));
+    else if ('fill' in one) fills.push(await run.attribute(market, one.fill));
+    else await run.reset(one.reset);
+  }
+  const settled = draftSettledOrders(events, markets, operator);
+  const suspended = suspend({
+    ...{ markets: known, fills, custody: draft.custody, unexplained: run.unexplained(), operator, balanceUnits },
+    entries: [...draft.entries, ...fillPostings(known, fills, operator), ...settled.entries],
+  });
+  const { items, entries } = suspended;
+  const assigned = assign(await readDecided(q), { operator, entries, balanceUnits, logger });
+  const { custody, reservations, claims, netCapital } = draft;
+  const { orders: settledOrders } = settled;
+  return {
+    books: {
+      ...{ custody, posts, seqResets: run.resets(), fills, settledOrders, reservations, claims, netCapital },
+      ...{ snapshots: run.snapshots(), suspense: items, assignments: assigned.assignments },
+      entries: [...entries, ...assigned.entries],
+    },
+    faults: [...run.faults(), ...unexplainedCustody(items)],
+    commit: () => run.commit(),
+  };
 }
 
 /** Completes the entries with the fills' postings. */

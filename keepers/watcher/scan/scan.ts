@@ -3,10 +3,11 @@ import type { ScannedBlock } from '../../../ledger/types.js';
 import { decodeLog, parseRpcLog, type ChainEvent, type RawLog } from '../../chain/logs.js';
 import { RpcContradictionError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
 import type { KnownBlock } from './canonical.js';
-import { isInDoubt, sameLogs, sortLogs, type LogsByBlock } from './cross-check.js';
+import { isInDoubt, logKey, sameLogs, sortLogs, type LogsByBlock } from './cross-check.js';
 import { headerRequest, parseHeader, readHeaders, requireHeader, type Header } from './headers.js';
 import { NoMajorityError, confirmBlock, majorityOf } from './majority.js';
-import { aloneContext, checkHeaders, proveBlocks, type ScanContext } from './proof.js';
+import { aloneContext, checkHeaders, type ScanContext } from './proof.js';
+import { readReceipts, type ReceiptsAnswer } from './receipts.js';
 
 export { readBlock } from './headers.js';
 
@@ -153,6 +154,93 @@ async function askLogs(rpc: Rpc, range: ScanRange, { logSilence }: ScanContext):
     logSilence.note(rpc, !(error instanceof RpcUnavailableError));
     return null;
   }
+}
+
+/**
+ * The logs of blocks by their receipts, which must hash to the root in the header: those of `rpc`, else those of the first endpoint whose do.
+ * Where none do, a majority must name the same logs; a single endpoint must have answered the same logs (`answered`) without receipts.
+ * Throws NoMajorityError, RpcContradictionError, RpcUnavailableError.
+ */
+async function proveBlocks(
+  rpc: Rpc,
+  headers: readonly Header[],
+  range: { addresses: readonly Address[]; answered: LogsByBlock },
+  context: ScanContext,
+): Promise<Map<number, readonly RawLog[]>> {
+  const proven = new Map<number, readonly RawLog[]>();
+  const said = new Map<number, { rpc: Rpc; logs: readonly RawLog[] }[]>();
+  let open = headers;
+  for (const one of [rpc, ...context.witnesses]) {
+    if (open.length === 0) break;
+    const answers = await readReceipts(one, open, range.addresses).catch((error: unknown) => {
+      if (one === rpc) throw error;
+      return null;
+    });
+    if (answers === null) continue;
+    open = take(one, open, answers, { proven, said, context });
+  }
+  for (const header of open) {
+    proven.set(header.number, agreedLogs(rpc, header, said.get(header.number) ?? [], range.answered, context));
+    context.warn('unreadableReceipts', header);
+  }
+  context.counts.proven += headers.length - open.length;
+  return proven;
+}
+
+/** Keeps what an endpoint proved. Returns the blocks that it could not prove. */
+function take(
+  rpc: Rpc,
+  headers: readonly Header[],
+  answers: readonly ReceiptsAnswer[],
+  found: {
+    proven: Map<number, readonly RawLog[]>;
+    said: Map<number, { rpc: Rpc; logs: readonly RawLog[] }[]>;
+    context: ScanContext;
+  },
+): Header[] {
+  return headers.filter((header, i) => {
+    const { isProven, logs } = answers[i]!;
+    const before = found.said.get(header.number) ?? [];
+    if (!isProven) {
+      found.said.set(header.number, [...before, { rpc, logs }]);
+      return true;
+    }
+    found.proven.set(header.number, logs);
+    for (const liar of before) {
+      found.context.convict(
+        liar.rpc,
+        `${liar.rpc.name} answered receipts of block ${header.number} that do not hash to the root in its header`,
+      );
+    }
+    return false;
+  });
+}
+
+function agreedLogs(
+  rpc: Rpc,
+  header: Header,
+  said: readonly { logs: readonly RawLog[] }[],
+  answered: LogsByBlock,
+  { witnesses }: ScanContext,
+): readonly RawLog[] {
+  const total = witnesses.length + 1;
+  const needed = majorityOf(total);
+  const groups = new Map<string, (readonly RawLog[])[]>();
+  for (const { logs } of said) {
+    const key = logs.map(logKey).join('|');
+    groups.set(key, [...(groups.get(key) ?? []), logs]);
+  }
+  const agreed = [...groups.values()].find((group) => group.length >= needed)?.[0];
+  if (agreed === undefined)
+    throw new NoMajorityError(
+      `receipts of block ${header.number} do not hash to the root in its header, and no ${needed} of ${total} endpoints agree on its logs`,
+    );
+  if (total === 1 && !sameLogs(answered.get(header.number), agreed))
+    throw new RpcContradictionError(
+      `${rpc.name} answered ${answered.get(header.number)?.length ?? 0} logs of block ${header.number}, its receipts hold ${agreed.length}`,
+      rpc,
+    );
+  return agreed;
 }
 
 /** The truth is known; an endpoint that answered other logs is not to be asked next. */

@@ -50,7 +50,7 @@ export function openReader(env: Record<string, string>): Reader {
   mkdirSync(join(folder, 'deployments'));
   const path = dirname(process.execPath) + delimiter + (process.env.PATH ?? '');
   const base: Record<string, string> = {
-    ...Object.fromEntries(['HOME', 'TMPDIR', 'LANG', 'USER'].flatMap((name) => given(name))),
+    ...Object.fromEntries(['HOME', 'TMPDIR', 'LANG', 'USER', 'NODE_COMPILE_CACHE'].flatMap((name) => given(name))),
     PATH: path,
     // A missing package must fail the test, not be downloaded.
     npm_config_offline: 'true',

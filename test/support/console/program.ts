@@ -21,6 +21,9 @@ export interface Program {
   exitCode(): number | null;
 }
 
+/** What makes processes start sooner, and changes nothing else. */
+const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
+
 /** Starts a command line, in the project's folder unless said otherwise. A process that outlives this one is killed. */
 export function startProgram(
   commandLine: readonly string[],
@@ -28,7 +31,7 @@ export function startProgram(
   cwd: string = root,
 ): Program {
   const [program = '', ...args] = commandLine;
-  const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH ?? '', ...env }, stdio: 'pipe' });
+  const child = spawn(program, args, { cwd, env: { PATH, NODE_COMPILE_CACHE, ...env }, stdio: 'pipe' });
   if (running.size === 0) process.once('exit', endAll);
   running.add(child);
   const printed: string[] = [];
