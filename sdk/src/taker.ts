@@ -98,7 +98,10 @@ export interface TakerClient {
   placeLimit(limit: LimitSwap, listeners?: Pick<GaslessListeners, 'onSubmitted'>): Promise<string>;
   /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
   cancelGasless(orderId: string): Promise<void>;
-  /** Allows exactly this amount of a token to Permit2. Resolves to the transaction's hash, or null if as much is allowed already. */
+  /**
+   * Allows exactly this amount of a token to Permit2; after `APPROVAL_NEEDED`, this amount more, since orders that wait take what was allowed.
+   * Resolves to the transaction's hash, or null if as much is allowed already.
+   */
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
 
@@ -136,6 +139,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
   const read = createReadClient(url, options);
   const owner = asAddress(signer.address);
   let deployment: Promise<Deployment> | null = null;
+  /** Sold tokens of which Permit2 may not take enough for one order more. */
+  const short = new Set<Address>();
 
   function known(): Promise<Deployment> {
     deployment ??= read.deployment().catch((error: unknown) => {
@@ -230,7 +235,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     );
     const buyUnits = unitsOf(amounts.buyAmount);
     const expiresMs = Date.parse(answer.expiration);
-    const approval = approvalOf(answer, {
+    const approval = neededApproval(answer, {
       ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
       terms: { owner, spender: permit2, deadlineSec: validTo },
     });
@@ -271,11 +276,21 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       },
       { chainId: said.chain_id, permit2, spender: orderSettler },
     );
-    const approval = approvalOf(answer, {
+    const approval = neededApproval(answer, {
       ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
       terms: { owner, spender: permit2, deadlineSec: validToSec },
     });
     return { id: answer.id, typed, approval };
+  }
+
+  /** As `approvalOf`, and remembers what is to be allowed by a transaction. */
+  function neededApproval(...[answer, of]: Parameters<typeof approvalOf>): PermitTypedData | null {
+    try {
+      return approvalOf(answer, of);
+    } catch (error) {
+      if (error instanceof CurvebookError && error.code === 'APPROVAL_NEEDED') short.add(of.token);
+      throw error;
+    }
   }
 
   /** Asks for the signatures of a quote, and gives them to the server; returns the order's id. */
@@ -374,7 +389,10 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
       const token = await tokenFor(said, name);
       const units = parseUnits(amount, token.decimals);
-      return allow({ signer, reader }, { token: token.address, spender: permit2, units });
+      const isMore = short.has(token.address);
+      const hash = await allow({ signer, reader }, { token: token.address, spender: permit2, units, isMore });
+      short.delete(token.address);
+      return hash;
     },
   };
 }
