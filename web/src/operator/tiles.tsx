@@ -62,15 +62,16 @@ function Gas({
       </p>
       <p className="why">{balance === undefined ? 'gas: the chain is not asked' : lasting(balance, spent)}</p>
       <p className="why">
-        {shown(spent, ETH_PLACES)} ETH in the last hour
-        {budget !== null && ` of ${shown(budget, ETH_PLACES)}`}
+        spent {shown(spent, ETH_PLACES)} ETH in the last hour
+        {budget !== null && ` of ${shown(budget, ETH_PLACES)} that it may`}
       </p>
       <p className="why">
         {revert === null ? (
           'no revert'
         ) : (
           <>
-            reverted <Age sinceMs={revert.time_ms} /> ago: <strong>{revert.reason ?? 'nobody says why'}</strong>{' '}
+            reverted <Age sinceMs={revert.time_ms} /> ago:{' '}
+            <strong>{revert.reason ?? 'for no reason that an endpoint names'}</strong>{' '}
             <TransactionLink hash={revert.hash} />
           </>
         )}

@@ -73,7 +73,7 @@ export function MarketPage() {
             '–'
           )}
         </Fact>
-        <Fact name="Gone of it">
+        <Fact name="Taken of it">
           {seq === null
             ? '–'
             : taken.asks === '0' && taken.bids === '0'
