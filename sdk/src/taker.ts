@@ -87,7 +87,7 @@ export interface TakerClient {
    * Swaps by one signature, without gas, and waits until the order has ended. The token must be allowed to Permit2 once: by a second signature,
    * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
    * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
-   * where the server offers less, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
+   * where the server offers less three times, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /**
@@ -123,6 +123,8 @@ const DAY_SEC = 86_400;
 const POLL_MS = 1_000;
 /** A quote whose order would be valid for longer than this is refused. */
 const MAX_VALID_SEC = 3_600;
+/** How often a quote is asked for that is not fair. */
+const QUOTES = 3;
 /** How often a signature is submitted that nobody answers. */
 const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
@@ -364,7 +366,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return senderOf(signer)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
-      const { quote, ...asked } = await gasless(swap);
+      const { quote, ...asked } = await fairly(() => gasless(swap));
       listeners.onQuote?.(quote);
       const orderId = await submitted(asked);
       listeners.onSubmitted?.(orderId);
@@ -417,6 +419,17 @@ function approvalOf(
     ...{ chainId, verifyingContract: token },
   };
   return permitTypedData(type, domain, { ...terms, nonce: unitsOf(typedData.message.nonce) });
+}
+
+/** What a quote brings to be signed; asked for again where it is poor, since a block may have come between it and the prices that it is held against. */
+async function fairly<T>(ask: () => Promise<T>): Promise<T> {
+  for (let left = QUOTES - 1; ; left -= 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (left === 0 || !(error instanceof CurvebookError) || error.code !== 'BAD_QUOTE') throw error;
+    }
+  }
 }
 
 /** Base units that the server wrote. Throws CurvebookError `BAD_QUOTE`. */

@@ -137,6 +137,25 @@ describe('what a server that lies gets signed', () => {
     });
   }
 
+  it('a quote that another block made poor is asked for again, a few times, and a good one is signed', async () => {
+    for (const [poor, code, asked] of [
+      [2, null, 3],
+      [3, 'BAD_QUOTE', 3],
+    ] as const) {
+      const { options, signed } = world();
+      let quotes = 0;
+      const changing = (async (url: string, init: RequestInit = {}) => {
+        const reply = await options.fetch(url, init);
+        if (!url.endsWith('/quote')) return reply;
+        quotes += 1;
+        const least = ((PRICE * 9_950n) / 10_000n).toString();
+        return new Response(quotes > poor ? await reply.text() : (await reply.text()).replace(least, '5'));
+      }) as typeof fetch;
+      const swapped = createTakerClient({ ...options, fetch: changing }).swapGasless(offer);
+      expect([await codeOf(swapped), quotes, signed.length]).to.deep.equal([code, asked, code === null ? 1 : 0]);
+    }
+  });
+
   it('an approval is signed for the token and for Permit2 only, whatever the server says of it', async () => {
     const evil = addressOf('8');
     const typedData = {

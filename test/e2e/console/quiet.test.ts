@@ -155,6 +155,17 @@ if (hasBrowser()) {
       expect(unnamed).to.deep.equal([]);
     });
 
+    it('says of a role without gas that it does nothing, and what it needs', async () => {
+      const accounts = (await (await fetch(`${url}/sandbox/accounts`)).json()) as { role: string; address: string }[];
+      const { rpc_url: rpcUrl } = (await (await fetch(`${url}/v0/deployment`)).json()) as { rpc_url: string };
+      const params = [accounts.find(({ role }) => role === 'executor')?.address, '0x0'];
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'hardhat_setBalance', params });
+      await fetch(rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      await page.goto(`${url}/operator`);
+      const tile = page.getByRole('region', { name: 'Tiles' }).getByRole('listitem').filter({ hasText: 'executor' });
+      await tile.filter({ hasText: '■ out of gas: send ETH to its key' }).waitFor();
+    });
+
     it('connects a wallet that announces nothing', async () => {
       const accounts = (await (await fetch(`${url}/sandbox/accounts`)).json()) as { role: string; address: string }[];
       const { rpc_url: rpcUrl } = (await (await fetch(`${url}/v0/deployment`)).json()) as { rpc_url: string };

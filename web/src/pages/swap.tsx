@@ -261,6 +261,7 @@ export function SwapPage() {
             }}
             units={amount.units}
             hasReader={taker !== null}
+            isOff={off !== null}
           />
         )}
         {off !== null && (
