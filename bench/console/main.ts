@@ -21,6 +21,7 @@ const FRAMES_SEC = 20;
 const SAMPLE_MS = 5_000;
 /** Caches of the page and compiled code fill up first. */
 const WARM_UP_MS = 30_000;
+const TOLD_EVERY_MIN = 5;
 const MEGABYTE = 1_000_000;
 
 async function measureAll(): Promise<Row[]> {
@@ -55,9 +56,15 @@ async function measureAll(): Promise<Row[]> {
 
       await page.waitForTimeout(WARM_UP_MS);
       const samples: number[] = [];
-      for (const endMs = Date.now() + MINUTES * 60_000; Date.now() < endMs;) {
+      const beganMs = Date.now();
+      add('C4', 'heap at the start', [(await heapBytes(cdp)) / MEGABYTE, 'MB']);
+      for (let toldMin = TOLD_EVERY_MIN; Date.now() < beganMs + MINUTES * 60_000;) {
         await page.waitForTimeout(SAMPLE_MS);
-        samples.push(await heapBytes(cdp));
+        const bytes = await heapBytes(cdp);
+        samples.push(bytes);
+        if (Date.now() < beganMs + toldMin * 60_000) continue;
+        add('C4', `heap after ${toldMin} min`, [bytes / MEGABYTE, 'MB']);
+        toldMin += TOLD_EVERY_MIN;
       }
       const third = Math.ceil(samples.length / 3);
       const first = median(samples.slice(0, third));

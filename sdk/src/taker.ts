@@ -87,7 +87,7 @@ export interface TakerClient {
    * Swaps by one signature, without gas, and waits until the order has ended. The token must be allowed to Permit2 once: by a second signature,
    * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
    * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
-   * where the server offers less, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
+   * where the server offers less three times, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /**
@@ -98,7 +98,10 @@ export interface TakerClient {
   placeLimit(limit: LimitSwap, listeners?: Pick<GaslessListeners, 'onSubmitted'>): Promise<string>;
   /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
   cancelGasless(orderId: string): Promise<void>;
-  /** Allows exactly this amount of a token to Permit2. Resolves to the transaction's hash, or null if as much is allowed already. */
+  /**
+   * Allows exactly this amount of a token to Permit2; after `APPROVAL_NEEDED`, this amount more, since orders that wait take what was allowed.
+   * Resolves to the transaction's hash, or null if as much is allowed already.
+   */
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
 
@@ -120,6 +123,8 @@ const DAY_SEC = 86_400;
 const POLL_MS = 1_000;
 /** A quote whose order would be valid for longer than this is refused. */
 const MAX_VALID_SEC = 3_600;
+/** How often a quote is asked for that is not fair. */
+const QUOTES = 3;
 /** How often a signature is submitted that nobody answers. */
 const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
@@ -136,6 +141,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
   const read = createReadClient(url, options);
   const owner = asAddress(signer.address);
   let deployment: Promise<Deployment> | null = null;
+  /** Sold tokens of which Permit2 may not take enough for one order more. */
+  const short = new Set<Address>();
 
   function known(): Promise<Deployment> {
     deployment ??= read.deployment().catch((error: unknown) => {
@@ -230,7 +237,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     );
     const buyUnits = unitsOf(amounts.buyAmount);
     const expiresMs = Date.parse(answer.expiration);
-    const approval = approvalOf(answer, {
+    const approval = neededApproval(answer, {
       ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
       terms: { owner, spender: permit2, deadlineSec: validTo },
     });
@@ -271,11 +278,21 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       },
       { chainId: said.chain_id, permit2, spender: orderSettler },
     );
-    const approval = approvalOf(answer, {
+    const approval = neededApproval(answer, {
       ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
       terms: { owner, spender: permit2, deadlineSec: validToSec },
     });
     return { id: answer.id, typed, approval };
+  }
+
+  /** As `approvalOf`, and remembers what is to be allowed by a transaction. */
+  function neededApproval(...[answer, of]: Parameters<typeof approvalOf>): PermitTypedData | null {
+    try {
+      return approvalOf(answer, of);
+    } catch (error) {
+      if (error instanceof CurvebookError && error.code === 'APPROVAL_NEEDED') short.add(of.token);
+      throw error;
+    }
   }
 
   /** Asks for the signatures of a quote, and gives them to the server; returns the order's id. */
@@ -349,7 +366,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return senderOf(signer)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
-      const { quote, ...asked } = await gasless(swap);
+      const { quote, ...asked } = await fairly(() => gasless(swap));
       listeners.onQuote?.(quote);
       const orderId = await submitted(asked);
       listeners.onSubmitted?.(orderId);
@@ -374,7 +391,10 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
       const token = await tokenFor(said, name);
       const units = parseUnits(amount, token.decimals);
-      return allow({ signer, reader }, { token: token.address, spender: permit2, units });
+      const isMore = short.has(token.address);
+      const hash = await allow({ signer, reader }, { token: token.address, spender: permit2, units, isMore });
+      short.delete(token.address);
+      return hash;
     },
   };
 }
@@ -399,6 +419,17 @@ function approvalOf(
     ...{ chainId, verifyingContract: token },
   };
   return permitTypedData(type, domain, { ...terms, nonce: unitsOf(typedData.message.nonce) });
+}
+
+/** What a quote brings to be signed; asked for again where it is poor, since a block may have come between it and the prices that it is held against. */
+async function fairly<T>(ask: () => Promise<T>): Promise<T> {
+  for (let left = QUOTES - 1; ; left -= 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (left === 0 || !(error instanceof CurvebookError) || error.code !== 'BAD_QUOTE') throw error;
+    }
+  }
 }
 
 /** Base units that the server wrote. Throws CurvebookError `BAD_QUOTE`. */

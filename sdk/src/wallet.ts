@@ -78,13 +78,18 @@ export function senderOf({ sendTransaction }: Signer): NonNullable<Signer['sendT
   return sendTransaction;
 }
 
-/** Lets `spender` take at least `units` of a token from the signer. If the allowance is lower, one transaction sets it to exactly `units`. */
+/**
+ * Lets `spender` take at least `units` of a token from the signer. If the allowance is lower, one transaction sets it to exactly `units`; with
+ * `isMore` that is beside all that may be taken already.
+ */
 export async function allow(
   { signer, reader }: { signer: Signer; reader: Reader },
-  { token, spender, units }: { token: Address; spender: Address; units: bigint },
+  { token, spender, units, isMore = false }: { token: Address; spender: Address; units: bigint; isMore?: boolean },
 ): Promise<string | null> {
   const owner = asAddress(signer.address);
   const data = callData('allowance(address,address)', [owner, spender]);
-  if (firstWord(await reader.call({ to: token, data })) >= units) return null;
-  return senderOf(signer)({ to: token, data: callData('approve(address,uint256)', [spender, units]) });
+  const allowedUnits = firstWord(await reader.call({ to: token, data }));
+  const wantedUnits = isMore ? allowedUnits + units : units;
+  if (allowedUnits >= wantedUnits) return null;
+  return senderOf(signer)({ to: token, data: callData('approve(address,uint256)', [spender, wantedUnits]) });
 }

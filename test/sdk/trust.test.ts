@@ -33,10 +33,13 @@ interface World {
   approval?: object;
   deployment?: object;
   decimals?: bigint;
+  /** What every spender may take. */
+  allowanceUnits?: bigint;
 }
 
 /** A server and a chain that say what they are told to, and a wallet that notes what it is asked for. */
-function world({ prices = [PRICE], quote = {}, approval, deployment = {}, decimals = 6n }: World = {}) {
+function world({ approval, ...told }: World = {}) {
+  const { prices = [PRICE], quote = {}, deployment = {}, decimals = 6n, allowanceUnits = 2n ** 255n } = told;
   const signed: TypedData[] = [];
   const sent: { to: string; data: string }[] = [];
   const left = [...prices];
@@ -64,7 +67,8 @@ function world({ prices = [PRICE], quote = {}, approval, deployment = {}, decima
     call({ data }) {
       const selector = data.slice(0, 10);
       if (selector === keccakText('decimals()').slice(0, 10)) return Promise.resolve(word(decimals));
-      if (selector === keccakText('allowance(address,address)').slice(0, 10)) return Promise.resolve(word(2n ** 255n));
+      if (selector === keccakText('allowance(address,address)').slice(0, 10))
+        return Promise.resolve(word(allowanceUnits));
       const price = left.length > 1 ? left.shift() : left[0];
       return Promise.resolve(word(price ?? 0n));
     },
@@ -133,6 +137,25 @@ describe('what a server that lies gets signed', () => {
     });
   }
 
+  it('a quote that another block made poor is asked for again, a few times, and a good one is signed', async () => {
+    for (const [poor, code, asked] of [
+      [2, null, 3],
+      [3, 'BAD_QUOTE', 3],
+    ] as const) {
+      const { options, signed } = world();
+      let quotes = 0;
+      const changing = (async (url: string, init: RequestInit = {}) => {
+        const reply = await options.fetch(url, init);
+        if (!url.endsWith('/quote')) return reply;
+        quotes += 1;
+        const least = ((PRICE * 9_950n) / 10_000n).toString();
+        return new Response(quotes > poor ? await reply.text() : (await reply.text()).replace(least, '5'));
+      }) as typeof fetch;
+      const swapped = createTakerClient({ ...options, fetch: changing }).swapGasless(offer);
+      expect([await codeOf(swapped), quotes, signed.length]).to.deep.equal([code, asked, code === null ? 1 : 0]);
+    }
+  });
+
   it('an approval is signed for the token and for Permit2 only, whatever the server says of it', async () => {
     const evil = addressOf('8');
     const typedData = {
@@ -176,6 +199,18 @@ describe('what a server that lies gets signed', () => {
       expect(await codeOf(createTakerClient(options).swapGasless(offer))).to.equal(code);
       expect(signed).to.have.length(count);
     }
+  });
+
+  it('an allowance that orders on their way take is raised by what one more takes, and by nothing the server says', async () => {
+    const approval = { required: true, type: 'none', typedData: null };
+    const { options, sent } = world({ approval, allowanceUnits: 500_000_000n });
+    const taker = createTakerClient(options);
+    expect(await taker.allowGasless('USDC', '300')).to.equal(null);
+    expect(await codeOf(taker.swapGasless(offer))).to.equal('APPROVAL_NEEDED');
+    expect(await taker.allowGasless('USDC', '300')).to.equal('0xhash');
+    expect(sent.map(({ data }) => BigInt(`0x${data.slice(-64)}`))).to.deep.equal([800_000_000n]);
+    // Once for each time that it was needed.
+    expect(await taker.allowGasless('USDC', '300')).to.equal(null);
   });
 
   it('a limit order is signed as it was asked for, or not at all', async () => {

@@ -96,6 +96,27 @@ describe('what the console computes of a fill', () => {
     expect(fillGeometry(decomposition({ legs: [] }), null)).to.equal(null);
   });
 
+  it('draws what lies between a leg and the curve, whose areas are what is left for the operator', () => {
+    const pieces = [
+      { size: '0.6', price: '2503.9' },
+      { size: '1', price: '2503.6' },
+    ];
+    const prepared = { asks: pieces, bids: pieces };
+    const area = (direction: 'buy' | 'sell'): bigint =>
+      fillGeometry(decomposition({ direction }), { prepared } as never)?.gaps.reduce(
+        (all, { from, to, price, curve, isGain }) => {
+          expect(isGain).to.equal(direction === 'buy' ? curve > price : price > curve);
+          return all + (to - from) * (direction === 'buy' ? curve - price : price - curve);
+        },
+        0n,
+      ) ?? 0n;
+    // 0.1 at 0.11 and 0.2991 at 0.41 above the curve, 0.4 at 0.09 below it.
+    const gained = (1_000n * 11n + 2_991n * 41n - 4_000n * 9n) * 10n ** 30n;
+    expect(area('sell')).to.equal(gained);
+    expect(area('buy')).to.equal(-gained);
+    expect(fillGeometry(decomposition(), null)?.gaps).to.deep.equal([]);
+  });
+
   it('draws the steps of the book only where the legs lie on them', () => {
     const grid = { tick_size: '0.01', lot_size: '0.0001' };
     const bid = (ticks: number, lots: number) => ({ oid: 1, maker: '0xaa', ticks, lots });

@@ -67,7 +67,7 @@ function Frame({ deployment }: { deployment: Deployment }) {
               {name}
             </Link>
           ))}
-          <a href="/docs">API</a>
+          <a href="/docs">Docs</a>
         </nav>
         {deployment.markets.length > 1 && market !== undefined && (
           <label>
@@ -129,13 +129,15 @@ function ThemeButton() {
   return (
     <button
       type="button"
+      aria-label={`Theme: ${theme}`}
       onClick={() => {
         const next = nextTheme(theme);
         applyTheme(next);
         setTheme(next);
       }}
     >
-      Theme: {theme}
+      <span className="wide-only">Theme: </span>
+      {theme}
     </button>
   );
 }

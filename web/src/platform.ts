@@ -5,6 +5,7 @@ import { createStream } from '../../sdk/src/stream.js';
 import type { DataOf, Stream, StreamState, Subscription } from '../../sdk/src/stream.js';
 import { explained } from './explained.js';
 import type { Loadable } from './loadable.js';
+import { createPace } from './pace.js';
 
 /** One server, as the pages see it: what it answers, what it streams, and whether it is there. */
 interface Platform {
@@ -75,12 +76,12 @@ export function useRead<T>(
   return held.key === key ? held.value : NOTHING;
 }
 
-/** Frames are drawn at most this often, however often they come. */
-const FRAME_MS = 50;
+/** What streams is drawn this often a second, however often it comes. */
+const DRAWN_PER_SEC = 20;
 
 /**
  * What a subscription has made of its frames: `reduce` takes the state so far (null at the start, and after a reconnect) and a frame. Drawn with the
- * browser's frames, at most twenty times a second. A null subscription listens to nothing.
+ * browser's frames, twenty times a second while there is something new. A null subscription listens to nothing.
  */
 export function useStream<S extends Subscription, T>(
   subscription: S | null,
@@ -94,15 +95,13 @@ export function useStream<S extends Subscription, T>(
     let state: T | null = null;
     let isFresh = true;
     let planned: number | null = null;
-    let dueMs = 0;
+    const pace = createPace(DRAWN_PER_SEC);
     const draw = (nowMs: number): void => {
-      if (nowMs < dueMs) {
+      if (!pace.isDue(nowMs)) {
         planned = requestAnimationFrame(draw);
         return;
       }
       planned = null;
-      // A frame of the screen that comes late does not put off those after it.
-      dueMs = nowMs - dueMs < FRAME_MS ? dueMs + FRAME_MS : nowMs + FRAME_MS;
       setHeld({ key, value: { data: state, atMs: Date.now(), error: null } });
     };
     const stop = stream.subscribe(

@@ -21,7 +21,7 @@ const CONTROLS = [
 /** What a sandbox lets one try from this machine, each beside the command or request that does the same; below it what was done. */
 export function SandboxControls() {
   const { read } = usePlatform();
-  const { deployment, market, base, quote } = useShown();
+  const { deployment, market, base, quote, status } = useShown();
   const { accounts } = useWallets();
   const [done, setDone] = useState<readonly Done[]>([]);
   const [failure, setFailure] = useState<string | null>(null);
@@ -67,13 +67,18 @@ export function SandboxControls() {
       run: async (tell: (one: Done) => void) =>
         (await import('./sandbox-acts.js')).orderAsMaker3({ ...names, tell }, (maker) => control('approve', { maker })),
     },
-    ...CONTROLS.map(([action, name, shown]) => ({
-      ...{ name, shown },
-      run: async (tell: (one: Done) => void) => tell({ request: await control(action), answer: `done: ${action}` }),
-    })),
+    // What makes no sense now is not there to be pressed.
+    ...CONTROLS.filter(([action]) => action !== ((status.data?.halt ?? null) === null ? 'resume' : 'halt')).map(
+      ([action, name, shown]) => ({
+        ...{ name, shown },
+        run: async (tell: (one: Done) => void) => tell({ request: await control(action), answer: `done: ${action}` }),
+      }),
+    ),
   ];
   return (
     <section className="controls" aria-label="Try it">
+      <h2>Try it</h2>
+      <p className="caption">Each button does what stands below it, here in the sandbox, with money without value.</p>
       <ul>
         {acts.map(({ name, shown, run }) => (
           <li key={name}>

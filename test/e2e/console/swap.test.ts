@@ -172,18 +172,31 @@ if (hasBrowser()) {
       }
     });
 
-    it('gives the swap as a program in four languages', async () => {
+    // They are run as they are by a test of their own.
+    it('gives a swap, and a limit order, as a program in four languages', async () => {
+      const shows = async (languages: Record<string, string>): Promise<void> => {
+        for (const [language, says] of Object.entries(languages)) {
+          await page.getByRole('button', { name: language, exact: true }).click();
+          await page.locator('pre').filter({ hasText: says }).waitFor();
+        }
+      };
       await page.getByLabel('You sell', { exact: true }).fill('0.75');
       await page.getByText('Copy as viem').click();
-      for (const [language, says] of Object.entries({
+      await shows({
         viem: "amount: '0.75'",
         ethers: "amount: '0.75'",
-        Solidity: '750000000000000000',
-        curl: 'sellAmountBeforeFee=750000000000000000',
-      })) {
-        await page.getByRole('button', { name: language, exact: true }).click();
-        await page.locator('pre').filter({ hasText: says }).waitFor();
-      }
+        Solidity: 'contract SwapOnCurvebook',
+        curl: '"sellAmountBeforeFee":"750000000000000000"',
+      });
+      await page.getByRole('radio', { name: /^Limit/ }).check();
+      await page.getByLabel('You get at least', { exact: true }).fill('3000');
+      await shows({
+        viem: "minBuy: '3000', validForSec: 86400",
+        ethers: 'taker.placeLimit(',
+        Solidity: 'contract LimitOrderOnCurvebook',
+        curl: '"minBuyAmount":"3000000000"',
+      });
+      await page.getByRole('radio', { name: /^Gasless/ }).check();
     });
 
     it('says what a wallet refused, and what to do on another chain and as another account', async () => {

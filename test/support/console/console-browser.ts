@@ -51,12 +51,12 @@ export interface ConsoleInBrowser {
   close(): Promise<void>;
 }
 
-/** Starts a sandbox and opens a browser on it. Nothing is asked of any machine but this one. */
-export async function openConsole(env: Record<string, string> = {}): Promise<ConsoleInBrowser> {
+/** Starts a sandbox, with these options of `npm start`, and opens a browser on it. Nothing is asked of any machine but this one. */
+export async function openConsole(env: Record<string, string> = {}, options = ''): Promise<ConsoleInBrowser> {
   const reader: Reader = openReader({ PORT: '0', RPC_PORT: '0', BLOCK_TIME_MS: '500', ...env });
   let browser: Browser | null = null;
   try {
-    const sandbox = reader.start(`SANDBOX_DIR=${reader.folder}/.curvebook npm start`);
+    const sandbox = reader.start(`SANDBOX_DIR=${reader.folder}/.curvebook npm start -- ${options}`);
     const said = await sandbox.line((line) => line.includes('server at http'));
     const url = /server at (http:\S+);/.exec(said)?.[1] ?? '';
     mkdirSync(PICTURES, { recursive: true });
@@ -139,10 +139,14 @@ export async function openConsole(env: Record<string, string> = {}): Promise<Con
  * Opens a console before the tests of a suite and closes it after them. Each test must leave no problem of the page. One that fails says what the
  * page showed, in its output and, shorter, in its reason, and leaves a picture in cache/console/.
  */
-export function withConsole(onOpened: (opened: ConsoleInBrowser) => void, env: Record<string, string> = {}): void {
+export function withConsole(
+  onOpened: (opened: ConsoleInBrowser) => void,
+  env: Record<string, string> = {},
+  options = '',
+): void {
   let opened: ConsoleInBrowser | undefined;
   before(async () => {
-    opened = await openConsole(env);
+    opened = await openConsole(env, options);
     onOpened(opened);
   });
   after(() => opened?.close());

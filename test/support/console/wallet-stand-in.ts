@@ -1,14 +1,16 @@
 /**
- * A wallet in the page that announces itself (EIP-6963), and behaves as configured: it accepts, refuses, changes its chain or its account.
+ * A wallet in the page that announces itself (EIP-6963), or only calls itself `window.ethereum` as older ones do, and behaves as configured: it
+ * accepts, refuses, changes its chain or its account.
  */
 interface StandInOptions {
   /** Accounts that the node itself signs for. */
   addresses: string[];
   rpcUrl: string;
+  isInjected?: boolean;
 }
 
 /** Runs in the browser, where only this function's own body exists: it must use nothing else of this module. */
-export function walletStandIn({ addresses, rpcUrl }: StandInOptions): void {
+export function walletStandIn({ addresses, rpcUrl, isInjected = false }: StandInOptions): void {
   const listeners: Record<string, ((value: unknown) => void)[]> = {};
   const tell = (event: string, value: unknown): void => (listeners[event] ?? []).forEach((listener) => listener(value));
   let mode = 'obey';
@@ -47,6 +49,7 @@ export function walletStandIn({ addresses, rpcUrl }: StandInOptions): void {
   };
   const scope = globalThis as unknown as {
     standIn: object;
+    ethereum?: object;
     dispatchEvent(event: Event): void;
     addEventListener(name: string, listener: () => void): void;
   };
@@ -61,6 +64,10 @@ export function walletStandIn({ addresses, rpcUrl }: StandInOptions): void {
       tell('accountsChanged', index === null ? [] : [addresses[index]]);
     },
   };
+  if (isInjected) {
+    scope.ethereum = provider;
+    return;
+  }
   const info = {
     uuid: '5d9f1c9e-0000-4000-8000-000000000001',
     name: 'Stand-in',

@@ -18,6 +18,12 @@ interface LegBar extends Bar {
   index: number;
 }
 
+/** Where the curve is drawn above or below a leg: the area between is left for the operator, or comes from it. */
+interface Gap extends Bar {
+  curve: bigint;
+  isGain: boolean;
+}
+
 /** What the picture of a fill shows: marginal price over size, counted from the touch of the curve. */
 export interface FillGeometry {
   /** Where the fill begins and ends on the curve. */
@@ -27,6 +33,7 @@ export interface FillGeometry {
   curve: Bar[];
   /** The book behind the curve as steps, empty where it is not shown or is another one than the legs were taken from. */
   book: Bar[];
+  gaps: Gap[];
   prices: { low: bigint; high: bigint };
 }
 
@@ -63,6 +70,19 @@ function bookSteps(curve: PostedCurve | null, direction: 'buy' | 'sell', grid: G
 function isUnder(steps: readonly Bar[], legs: readonly Bar[]): boolean {
   return legs.every((leg) =>
     steps.some(({ from, to, price }) => price === leg.price && from <= leg.from && leg.to <= to),
+  );
+}
+
+/** The parts of legs that the curve served at another price than theirs. */
+function gapsOf(legs: readonly Bar[], curve: readonly Bar[], direction: 'buy' | 'sell'): Gap[] {
+  return legs.flatMap((leg) =>
+    curve.flatMap((piece) => {
+      const from = leg.from > piece.from ? leg.from : piece.from;
+      const to = leg.to < piece.to ? leg.to : piece.to;
+      if (from >= to || piece.price === leg.price) return [];
+      const isGain = direction === 'buy' ? piece.price > leg.price : leg.price > piece.price;
+      return [{ from, to, price: leg.price, curve: piece.price, isGain }];
+    }),
   );
 }
 
@@ -108,5 +128,6 @@ export function fillGeometry(
   const low = prices.reduce((a, b) => (b < a ? b : a));
   const high = prices.reduce((a, b) => (b > a ? b : a));
   const margin = (high - low) / 6n + high / 50_000n + 1n;
-  return { from, to: end, legs: legBars, curve: bars, book, prices: { low: low - margin, high: high + margin } };
+  const gaps = gapsOf(legBars, bars, direction);
+  return { from, to: end, legs: legBars, curve: bars, book, gaps, prices: { low: low - margin, high: high + margin } };
 }

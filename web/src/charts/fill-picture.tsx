@@ -39,6 +39,10 @@ export function FillPicture({ geometry, base, quote }: { geometry: FillGeometry;
             <line x1="0" y1="0" x2="0" y2="8" className="hatch" />
           </pattern>
         ))}
+        <pattern id={`${id}gain`} width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <rect width="7" height="7" className="stripe" />
+          <line x1="0" y1="0" x2="0" y2="7" className="striped" />
+        </pattern>
       </defs>
       {geometry.legs.map((leg, i) => (
         <g key={i}>
@@ -57,9 +61,31 @@ export function FillPicture({ geometry, base, quote }: { geometry: FillGeometry;
           {x(leg.to) - x(leg.from) > 26 && (
             <text x={(x(leg.from) + x(leg.to)) / 2} y={HEIGHT - BOTTOM - 10} textAnchor="middle" className="label">
               {i + 1}
+              {x(leg.to) - x(leg.from) > 96 && (
+                <tspan className="detail">
+                  {' '}
+                  {shortHex(leg.maker)} · {shown(leg.base, 4)}
+                </tspan>
+              )}
             </text>
           )}
         </g>
+      ))}
+      {geometry.gaps.map((gap, i) => (
+        <rect
+          key={i}
+          x={x(gap.from)}
+          width={Math.max(1, x(gap.to) - x(gap.from))}
+          y={Math.min(y(gap.price), y(gap.curve))}
+          height={Math.abs(y(gap.price) - y(gap.curve))}
+          className="gap"
+          fill={gap.isGain ? `url(#${id}gain)` : 'var(--curve)'}
+        >
+          <title>
+            {formatUnits(gap.to - gap.from, SCALE)} {base} of the curve at {formatUnits(gap.curve, SCALE)}, and of the
+            maker at {formatUnits(gap.price, SCALE)}: {gap.isGain ? 'left for the operator' : 'added by the operator'}
+          </title>
+        </rect>
       ))}
       {geometry.book.filter(visible).map((bar, i, all) => {
         const before = all[i - 1];

@@ -66,6 +66,7 @@ export function Checklist({ session, facts, custody, onAgent }: ChecklistProps) 
                   <code>curvebook maker approve {session.address}</code>
                 </span>
               )}
+              {name === 'Deposited' && isDone === false && <a href="#custody">Deposit here</a>}
               {name === 'Agent' && isDone === false && (
                 <button type="button" disabled={acting.busy} onClick={() => acting.act(makeAgent)}>
                   Make an agent for this tab

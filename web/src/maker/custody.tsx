@@ -38,9 +38,9 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
     });
   };
   return (
-    <section aria-label="Custody">
-      <h2>Deposit and withdraw</h2>
+    <section aria-label="Custody" id="custody">
       <div className="ticket">
+        <h2>Deposit and withdraw</h2>
         <div className="pairfields">
           <label className="field">
             Token

@@ -76,7 +76,7 @@ export function Orders({ address, client, onEdit }: OrdersProps) {
                       <Age sinceMs={row.timestamp} />
                     </td>
                     <td>
-                      <span className="row">
+                      <span className="acts">
                         <button
                           type="button"
                           onClick={() => onEdit({ oid: row.oid, side, price: row.limitPx, size: row.sz })}

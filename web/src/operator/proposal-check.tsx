@@ -57,7 +57,7 @@ export function ProposalCheck() {
             <tbody>
               {changes.map(({ contract, call, before, after, problem }, i) => (
                 <tr key={i}>
-                  <td>{contract}</td>
+                  <td className="wide">{contract}</td>
                   <td className="wide">
                     <code>{call}</code>
                     {problem !== null && <p className="bad">✗ {problem}</p>}

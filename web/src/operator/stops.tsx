@@ -24,6 +24,7 @@ export function Stops({ status: { halt, tokens } }: { status: Status }) {
         </p>
       ))}
       {past.data === null && <p role="status">{past.error ?? 'Loading …'}</p>}
+      {past.data !== null && halts.length === 0 && <p>Nothing was ever halted.</p>}
       {halts.length > 0 && (
         <div className="scroll" tabIndex={0} role="region" aria-label="Halts so far">
           <table>

@@ -9,13 +9,6 @@ import { useChain } from './on-chain.js';
 
 type Keeper = Status['keepers'][number];
 
-/** A reader does not know whether a role runs elsewhere. */
-const RUNS = {
-  true: { className: 'value good', text: '● runs' },
-  false: { className: 'value bad', text: '■ does not run' },
-  null: { className: 'value', text: '? not known here' },
-} as const;
-
 /** One tile per role: whether it runs, by which key, for how long its gas lasts, and what it did last. */
 export function Tiles({ status }: { status: Status }) {
   const chain = useChain();
@@ -31,7 +24,7 @@ export function Tiles({ status }: { status: Status }) {
         {status.keepers.map((keeper) => (
           <li key={keeper.role}>
             <h2>{keeper.role}</h2>
-            <p className={RUNS[`${keeper.running}`].className}>{RUNS[`${keeper.running}`].text}</p>
+            <State keeper={keeper} balances={balances.data ?? {}} />
             <p className="why">
               last act {keeper.last_act_ms === null ? 'none yet' : <Age sinceMs={keeper.last_act_ms} />}
               {keeper.last_act_ms !== null && ' ago'}
@@ -46,6 +39,26 @@ export function Tiles({ status }: { status: Status }) {
 }
 
 const ETH_PLACES = 6;
+const MOST_HOURS = 1_000n;
+const FEW_HOURS = 24n;
+
+/** What stands first: a role without gas runs, and does nothing. */
+function State({ keeper: { running, gas }, balances }: { keeper: Keeper; balances: Readonly<Record<string, bigint>> }) {
+  const balance = gas?.signer ? balances[gas.signer] : undefined;
+  const hours = balance === undefined || gas === null ? null : hoursLeft(balance, gas.spent_last_hour);
+  // A reader does not know it.
+  if (running === null) return <p className="value">? not known here</p>;
+  if (!running) return <p className="value bad">■ does not run</p>;
+  if (hours === 0n) return <p className="value bad">■ out of gas: send ETH to its key</p>;
+  return <p className="value good">● runs</p>;
+}
+
+/** For how many hours a balance lasts at the pace of the last hour, cut off; null where nothing was spent of it. */
+function hoursLeft(wei: bigint, spentLastHour: string): bigint | null {
+  const { digits, scale } = exact(spentLastHour);
+  if (wei === 0n) return 0n;
+  return digits === 0n ? null : (wei * 10n ** BigInt(scale)) / (digits * 10n ** 18n);
+}
 
 function Gas({
   gas: { signer, spent_last_hour: spent, budget_per_hour: budget },
@@ -67,15 +80,16 @@ function Gas({
       </p>
       <p className="why">{balance === undefined ? 'gas: the chain is not asked' : lasting(balance, spent)}</p>
       <p className="why">
-        {shown(spent, ETH_PLACES)} ETH in the last hour
-        {budget !== null && ` of ${shown(budget, ETH_PLACES)}`}
+        spent {shown(spent, ETH_PLACES)} ETH in the last hour
+        {budget !== null && ` of ${shown(budget, ETH_PLACES)} that it may`}
       </p>
       <p className="why">
         {revert === null ? (
           'no revert'
         ) : (
           <>
-            reverted <Age sinceMs={revert.time_ms} /> ago: <strong>{revert.reason ?? 'nobody says why'}</strong>{' '}
+            reverted <Age sinceMs={revert.time_ms} /> ago:{' '}
+            <strong>{revert.reason ?? 'for no reason that an endpoint names'}</strong>{' '}
             <TransactionLink hash={revert.hash} />
           </>
         )}
@@ -84,15 +98,11 @@ function Gas({
   );
 }
 
-const MOST_HOURS = 1_000n;
-const FEW_HOURS = 24n;
-
 /** For how long a balance lasts at the pace of the last hour. */
 function lasting(wei: bigint, spentLastHour: string) {
-  const { digits, scale } = exact(spentLastHour);
   const eth = `${shown(formatUnits(wei, 18), ETH_PLACES)} ETH`;
-  if (digits === 0n) return `${eth} for gas, none spent in the last hour`;
-  const hours = (wei * 10n ** BigInt(scale)) / (digits * 10n ** 18n);
+  const hours = hoursLeft(wei, spentLastHour);
+  if (hours === null) return `${eth} for gas, none spent in the last hour`;
   const text = hours > MOST_HOURS ? `more than ${shown(`${MOST_HOURS}`)} hours` : `${hours} hours`;
   return (
     <>

@@ -53,7 +53,10 @@ export function FillPage({ fillSeq, isPart = false }: { fillSeq: string; isPart?
         <figure>
           <FillPicture geometry={geometry} base={base} quote={quote} />
           <figcaption className="caption">
-            Columns: who was paid, each at its own price. Line: the curve, through which the taker paid.
+            Columns: who was paid, each at its own price. Line: the curve, through which the taker{' '}
+            {found.direction === 'sell' ? 'was paid' : 'paid'}.
+            {geometry.gaps.length > 0 &&
+              ' Striped, between the two: what is left for the operator; solid: what it adds.'}
             {geometry.book.length > 0 && ' Thin steps: the book that the curve was cut from.'}
             {geometry.book.length === 0 &&
               ((curve.data?.snapshot ?? null) === null
@@ -74,10 +77,14 @@ export function FillPage({ fillSeq, isPart = false }: { fillSeq: string; isPart?
 function Proof({ fill, decomposition }: { fill: Fill; decomposition: Decomposition }) {
   const { quote } = useShown();
   const sums = sumsOf(fill, decomposition, quote);
+  const { digits } = sums.residual;
+  const isGain = fill.direction === 'buy' ? digits >= 0n : digits <= 0n;
+  const left = shown(text({ ...sums.residual, digits: digits < 0n ? -digits : digits }));
   return (
     <p className={`proof ${sums.adds ? 'good' : 'bad'}`}>
-      legs {shown(text(sums.legs))} + left for the operator {shown(text(sums.residual))} {sums.adds ? '=' : '≠'}{' '}
-      {shown(text(sums.total))} {quote} {sums.adds ? '✓ computed in this browser' : '✗'}
+      makers {fill.direction === 'buy' ? 'got' : 'paid'} {shown(text(sums.legs))} {digits < 0n ? '−' : '+'} {left}{' '}
+      {isGain ? 'left for the operator' : 'from the operator'} {sums.adds ? '=' : '≠'} {shown(text(sums.total))} {quote}{' '}
+      that the taker {fill.direction === 'buy' ? 'paid' : 'got'} {sums.adds ? '✓ computed in this browser' : '✗'}
     </p>
   );
 }
@@ -122,7 +129,8 @@ function Legs({ decomposition }: { decomposition: Decomposition }) {
           <tr>
             <td></td>
             <td className="wide" colSpan={3}>
-              left for the operator: rounding and the curve's distance from the book
+              {/^-/.test(decomposition.operator_gain) ? 'from' : 'left for'} the operator: rounding and the curve's
+              distance from the book
             </td>
             <td className="number" title={decomposition.residual}>
               {inColumn(decomposition.residual)}

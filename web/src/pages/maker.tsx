@@ -47,13 +47,15 @@ function Desk({ session }: { session: Session }) {
         </p>
       )}
       {custody !== null && <Checklist {...{ session, facts, custody }} onAgent={setAgentKey} />}
-      <Ticket orders={orders} edited={edited} onEnd={() => setEdited(null)} off={off} />
+      <div className="desk">
+        <Ticket orders={orders} edited={edited} onEnd={() => setEdited(null)} off={off} />
+        {custody !== null && <Custody {...{ session, custody }} withdrawals={facts.withdrawals.data} />}
+      </div>
+      <Balances limits={facts.limits} custody={custody} />
       <Orders address={session.address} client={orders} onEdit={setEdited} />
       <ScheduledCancel account={facts.account.data} client={orders} />
       <MakerFills address={session.address} />
       <Performance address={session.address} />
-      <Balances limits={facts.limits} custody={custody} />
-      {custody !== null && <Custody {...{ session, custody }} withdrawals={facts.withdrawals.data} />}
       <BalanceProof address={session.address} />
     </>
   );

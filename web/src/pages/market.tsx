@@ -73,7 +73,7 @@ export function MarketPage() {
             '–'
           )}
         </Fact>
-        <Fact name="Gone of it">
+        <Fact name="Taken of it">
           {seq === null
             ? '–'
             : taken.asks === '0' && taken.bids === '0'
@@ -84,8 +84,14 @@ export function MarketPage() {
           {prepared === null ? '–' : `asks ${off('asks', asks)}, bids ${off('bids', bids)}`}
         </Fact>
       </dl>
-      {book.data !== null && bids.length + asks.length === 0 ? (
-        <p role="status">The book is empty: no maker quotes here now.</p>
+      {book.data === null ? (
+        <p role="status" className="chart blank">
+          Loading the book …
+        </p>
+      ) : bids.length + asks.length === 0 ? (
+        <p role="status" className="chart blank">
+          The book is empty: no maker quotes here now.
+        </p>
       ) : (
         <DepthChart sides={sides} curve={prepared} taken={taken} base={base} quote={quote} />
       )}

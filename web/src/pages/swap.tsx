@@ -261,6 +261,7 @@ export function SwapPage() {
             }}
             units={amount.units}
             hasReader={taker !== null}
+            isOff={off !== null}
           />
         )}
         {off !== null && (
@@ -278,10 +279,11 @@ export function SwapPage() {
       </form>
       {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
-      {amount.units !== null && sell !== buy && mode !== 'limit' && (
+      {amount.units !== null && sell !== buy && (mode !== 'limit' || limit.units !== null) && (
         <CopyAs
           swap={{
-            ...{ deployment, sell, buy, units: amount.units, minBuyUnits: least ?? 1n, slippageBps, mode },
+            ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode },
+            minBuyUnits: (mode === 'limit' ? limit.units : least) ?? 1n,
             url: window.location.origin,
           }}
         />

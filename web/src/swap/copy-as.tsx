@@ -1,6 +1,7 @@
 import { useState } from 'react';
+import type { SnippetSwap } from './snippet-swap.js';
 import { SNIPPETS, snippet } from './snippets.js';
-import type { SnippetName, SnippetSwap } from './snippets.js';
+import type { SnippetName } from './snippets.js';
 
 /** The swap as a program, to copy. */
 export function CopyAs({ swap }: { swap: SnippetSwap }) {

@@ -1,18 +1,8 @@
-/** The swap that is on the page as a program: with the SDK and viem or ethers, as a contract, and as requests. */
+/** The swap that is on the page as a program that runs as it is: with the SDK and viem or ethers, as a contract, and as requests. */
 import { formatUnits } from '../../../core/amounts.js';
-import type { Deployment } from '../market-context.js';
-import type { Mode, Token } from './terms.js';
-
-export interface SnippetSwap {
-  url: string;
-  deployment: Deployment;
-  sell: Token;
-  buy: Token;
-  units: bigint;
-  minBuyUnits: bigint;
-  slippageBps: number;
-  mode: Mode;
-}
+import { shell } from './snippets-shell.js';
+import { solidity } from './snippets-solidity.js';
+import type { SnippetSwap } from './snippet-swap.js';
 
 export const SNIPPETS = ['viem', 'ethers', 'Solidity', 'curl'] as const;
 export type SnippetName = (typeof SNIPPETS)[number];
@@ -26,7 +16,7 @@ export function snippet(name: SnippetName, swap: SnippetSwap): string {
     case 'Solidity':
       return solidity(swap);
     case 'curl':
-      return curl(swap);
+      return shell(swap);
   }
 }
 
@@ -53,21 +43,28 @@ function contractsCode({ deployment, sell, buy }: SnippetSwap): string {
   ].join('\n');
 }
 
-function callCode({ sell, buy, units, minBuyUnits, slippageBps, mode }: SnippetSwap): string {
+function callCode({ sell, buy, units, minBuyUnits, slippageBps, validForSec, mode }: SnippetSwap): string {
+  const amount = `'${formatUnits(units, sell.decimals)}'`;
   const asked = [
     `sell: ${JSON.stringify(sell.symbol)}`,
     `buy: ${JSON.stringify(buy.symbol)}`,
-    `amount: '${formatUnits(units, sell.decimals)}'`,
-    `slippageBps: ${slippageBps}`,
+    `amount: ${amount}`,
     `minBuy: '${formatUnits(minBuyUnits, buy.decimals)}'`,
+    mode === 'limit' ? `validForSec: ${validForSec}` : `slippageBps: ${slippageBps}`,
   ].join(', ');
-  const amount = `'${formatUnits(units, sell.decimals)}'`;
-  return mode === 'direct'
-    ? `const hash = await taker.swap({ ${asked} });`
-    : [
-        `await taker.allowGasless(${JSON.stringify(sell.symbol)}, ${amount}); // once`,
-        `const order = await taker.swapGasless({ ${asked} });`,
-      ].join('\n');
+  if (mode === 'direct') return `console.log('mined:', await taker.swap({ ${asked} }));`;
+  const [call, told] =
+    mode === 'limit'
+      ? ['placeLimit', "console.log('it waits, as order', result);"]
+      : ['swapGasless', 'console.log(result.status, result.txHash ?? result.reason);'];
+  return `const signed = () => taker.${call}({ ${asked} });
+const result = await signed().catch(async (error) => {
+  if (error.code !== 'APPROVAL_NEEDED') throw error;
+  // This token takes no approval by a signature: a transaction, once.
+  await taker.allowGasless(${JSON.stringify(sell.symbol)}, ${amount});
+  return signed();
+});
+${told}`;
 }
 
 const rpcOf = ({ deployment }: SnippetSwap): string => deployment.rpc_url ?? 'https://…';
@@ -104,65 +101,5 @@ const { signer, reader } = await fromEthers(wallet);
 ${contractsCode(swap)}
 const taker = createTakerClient({ url: '${swap.url}', signer, reader, contracts });
 ${callCode(swap)}
-`;
-}
-
-function solidity({ deployment, sell, buy, units, minBuyUnits }: SnippetSwap): string {
-  return `// SPDX-License-Identifier: MIT
-pragma solidity ^0.8.20;
-
-interface IERC20 {
-    function approve(address spender, uint256 amount) external returns (bool);
-    function transferFrom(address from, address to, uint256 amount) external returns (bool);
-}
-
-interface IEntrypoint {
-    function swap(
-        address tokenIn,
-        address tokenOut,
-        uint256 amountIn,
-        uint256 minAmountOut,
-        address recipient,
-        uint256 deadline
-    ) external returns (uint256 amountOut);
-}
-
-/// Sells ${formatUnits(units, sell.decimals)} ${ascii(sell.symbol)} of the caller for ${ascii(buy.symbol)}.
-contract SwapOnCurvebook {
-    function swap() external returns (uint256 amountOut) {
-        address tokenIn = address(bytes20(hex"${sell.address.slice(2)}"));
-        address tokenOut = address(bytes20(hex"${buy.address.slice(2)}"));
-        address entrypoint = address(bytes20(hex"${(deployment.contracts.entrypoint?.address ?? '').slice(2)}"));
-        IERC20(tokenIn).transferFrom(msg.sender, address(this), ${units});
-        IERC20(tokenIn).approve(entrypoint, ${units});
-        amountOut = IEntrypoint(entrypoint).swap(tokenIn, tokenOut, ${units}, ${minBuyUnits}, msg.sender, block.timestamp);
-    }
-}
-`;
-}
-
-/** Symbols are whatever a token says: none of them ends a comment or a line. */
-const ascii = (symbol: string): string => symbol.replace(/[^A-Za-z0-9.$_-]/g, '?').slice(0, 20);
-
-function curl({ url, deployment, sell, buy, units, slippageBps }: SnippetSwap): string {
-  const query = `chainId=${deployment.chain_id}&sellToken=${sell.address}&buyToken=${buy.address}&kind=sell&sellAmountBeforeFee=${units}`;
-  const body = {
-    chainId: deployment.chain_id,
-    from: '0xYOUR_ADDRESS',
-    sellToken: sell.address,
-    buyToken: buy.address,
-    kind: 'sell',
-    sellAmountBeforeFee: units.toString(),
-    slippageBps,
-    signingScheme: 'eip712',
-  };
-  return `# A price, without a wallet:
-curl '${url}/api/v1/price?${query}&slippageBps=${slippageBps}'
-
-# A gasless swap: a quote, a signature of its permit2.typedData, and
-curl -X POST '${url}/api/v1/quote' -H 'content-type: application/json' \\
-  -d '${JSON.stringify(body)}'
-curl -X POST '${url}/api/v1/orders' -H 'content-type: application/json' \\
-  -d '{"quoteId":"…","signature":"0x…","clientOrderId":"…"}'
 `;
 }

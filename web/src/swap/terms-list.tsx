@@ -16,10 +16,12 @@ interface TermsProps {
   price: Loadable<Price>;
   direct: Loadable<bigint>;
   hasReader: boolean;
+  /** Why nothing is traded now is said elsewhere. */
+  isOff: boolean;
 }
 
 /** What a swap would bring now: the price, its impact, the least, the fee and the route. */
-export function TermsList({ mode, sell, buy, units, buyUnits, least, price, direct, hasReader }: TermsProps) {
+export function TermsList({ mode, sell, buy, units, buyUnits, least, price, direct, hasReader, isOff }: TermsProps) {
   const asked = mode === 'gasless' ? price : direct;
   if (units === null) return <p role="status">Enter an amount to see its price.</p>;
   if (mode === 'direct' && !hasReader)
@@ -27,12 +29,12 @@ export function TermsList({ mode, sell, buy, units, buyUnits, least, price, dire
   const perToken = buyUnits === null ? null : rate(units, buyUnits, sell, buy);
   return (
     <>
-      {asked.error !== null && (
+      {asked.error !== null && !isOff && (
         <p role="alert" className="bad">
           {asked.error}
         </p>
       )}
-      {mode === 'direct' && direct.data === 0n && (
+      {mode === 'direct' && direct.data === 0n && !isOff && (
         <p role="alert" className="bad">
           The curve quotes nothing for this amount now. What to do: take a smaller amount, wait for the next curve, or
           swap gasless, which has pools too.
