@@ -8,6 +8,7 @@ import type { Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
 import { sendForRows } from '../db/dialects.js';
 import type { Stored } from '../db/tables.js';
+import { databaseErrorCode } from '../errors.js';
 import type { Db, OperatorRow, Queryable, Transaction } from '../types.js';
 import { PartitionError, lockOutbox, locked, lockedAct, requirePostgres } from './partition-locks.js';
 
@@ -73,7 +74,7 @@ async function readDetached(q: Queryable, name: string): Promise<DetachedRows | 
 /**
  * Ends the newest partition at the end of tomorrow (UTC) and begins the next one there; an outbox that is not divided becomes the first one.
  * Nothing is written anew, and writers wait a second at most at a time. Where the newest one begins later than that, nothing is done. Throws
- * PartitionError `NOT_POSTGRESQL`, `LOCKED` while others hold the table.
+ * PartitionError `NOT_POSTGRESQL`, `ROWS_AHEAD` when a row says that it was signed later than the end, and `LOCKED` while others hold the table.
  */
 export async function cutOutbox(db: Db, nowMs: number): Promise<Partition[]> {
   const before = await readPartitions(db);
@@ -100,7 +101,9 @@ export async function cutOutbox(db: Db, nowMs: number): Promise<Partition[]> {
     });
   } catch (error) {
     await locked(db, (tx) => dropBound(tx, table));
-    throw error;
+    if (databaseErrorCode(error) !== '23514') throw error;
+    const end = new Date(atMs).toISOString();
+    throw new PartitionError('ROWS_AHEAD', `transactions were signed after ${end}: the clock of a keeper was ahead`);
   }
   return readPartitions(db);
 }

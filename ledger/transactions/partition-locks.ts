@@ -15,6 +15,7 @@ type PartitionErrorCode =
   | 'NOT_FINAL'
   | 'NOT_VERIFIED'
   | 'CHANGED'
+  | 'ROWS_AHEAD'
   | 'LOCKED';
 
 /** What is asked of a partition can't be done now; nothing was changed. */

@@ -287,6 +287,10 @@ forEachDatabase((name, _open, openBare) =>
       const again = await sent(`0x${'03'.repeat(32)}`, 5).catch((error: unknown) => error);
       expect(again).to.have.property('code', 'duplicate_row');
       expect((await tableBytes(db)).get('outbox'), 'its partitions count as the outbox').to.be.greaterThan(bytes!);
+      const ahead = await cutOutbox(db, newest!.fromMs! + DAY_MS).catch((error: unknown) => error);
+      expect(ahead).to.have.property('code', 'ROWS_AHEAD');
+      await sent(`0x${'04'.repeat(32)}`, newest!.fromMs! + 900 * DAY_MS);
+      await db.knex('outbox').where('sent_ms', '>', newest!.fromMs! + DAY_MS).delete();
       await cutOutbox(db, newest!.fromMs! + DAY_MS);
       expect((await readPartitions(db)).map(({ no }) => no)).to.deep.equal([1, 2, 3]);
       const { fromMs, toMs } = (await readPartitions(db))[1]!;
