@@ -13,7 +13,7 @@ import type { Db, OperatorRow, Queryable, Transaction } from '../types.js';
 import { PartitionError, lockOutbox, locked, lockedAct, requirePostgres } from './partition-locks.js';
 
 /** What left with a detached partition: how many rows it had, how many of them stayed, and a hash over all of them. */
-export interface DetachedRows {
+interface DetachedRows {
   rows: number;
   kept: number;
   digest: Hex;
@@ -153,7 +153,7 @@ async function dropBound(tx: Transaction, name: string): Promise<void> {
 }
 
 /** A partition that may be detached, its rows to be checked. */
-export interface Candidate {
+interface Candidate {
   no: number;
   range: Range;
   table: string;
@@ -205,7 +205,7 @@ const KEPT = `with newest as (
       and cost.hash <> '0x' and cost.block_number <= :finalBlock)`;
 
 /** Called with each page of rows that are to be detached; throws PartitionError `NOT_VERIFIED` for one that is not right. */
-export type CheckRows = (rows: readonly Stored<'outbox'>[]) => Promise<void>;
+type CheckRows = (rows: readonly Stored<'outbox'>[]) => Promise<void>;
 
 /**
  * Takes a partition out of the outbox: its rows are checked and hashed, those that are still of use are copied into a small one that takes its

@@ -32,7 +32,7 @@ export class PartitionError extends Error {
 
 /** How long a statement waits for the outbox; meanwhile everything behind it waits, too. */
 const LOCK_TIMEOUT_MS = 1_000;
-const LOCK_TRIES = 10;
+const LOCK_TRIES = 5;
 const LOCK_PAUSE_MS = 500;
 
 /** Nobody reads or writes the outbox until the transaction ends. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { writeManifest } from '../../deploy/manifest.js';
 import { migrate } from '../../ledger/db/db.js';
+import { isUniqueViolation } from '../../ledger/errors.js';
 import { tableBytes } from '../../ledger/db/storage.js';
 import type { Stored } from '../../ledger/db/tables.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
@@ -58,7 +59,14 @@ forEachDatabase((name, _open, openBare) =>
     async function run(...args: string[]): Promise<Ran> {
       const { url, schema } = locationOf(db);
       const database = schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
-      const common = ['--manifest', join(folder, 'manifest.json'), '--database', database, '--env', join(folder, 'settings')];
+      const common = [
+        '--manifest',
+        join(folder, 'manifest.json'),
+        '--database',
+        database,
+        '--env',
+        join(folder, 'settings'),
+      ];
       return runCurvebook([...args, ...common]);
     }
 
@@ -79,6 +87,9 @@ forEachDatabase((name, _open, openBare) =>
       await stack.order(chain.address('maker1'), [
         { side: 'ask', priceTicks: 300_000n + BigInt(places), sizeLots: 5_000n },
       ]);
+      // One curve is cut of one generation.
+      await chain.mine();
+      await stack.watcher.scan();
       expect(await stack.poster.round()).to.not.equal(null);
       await chain.mine();
       await stack.watcher.scan();
@@ -178,6 +189,29 @@ forEachDatabase((name, _open, openBare) =>
       await post();
     });
 
+    it('are in backups, and restored as they are', async () => {
+      await posts(4);
+      await age();
+      await cutOutbox(db, Date.now() - 3 * DAY_MS);
+      await post();
+      await mineUntilFinal();
+      await stack.poster.round();
+      expect((await run('partitions', 'detach', '1', '--yes')).code).to.equal(0);
+      await db.knex.raw('drop table outbox_part_1_detached');
+      const before = [await stored(), (await readPartitions(db)).map(({ bytes: _, ...one }) => one)];
+      expect((await run('backup', join(folder, 'file'))).code).to.equal(0);
+      const { schema } = locationOf(db);
+      await db.knex.raw('alter schema ?? rename to ??', [schema!, `${schema}_lost`]);
+      try {
+        const restored = await run('restore', join(folder, 'file'));
+        expect(restored.code, restored.output + restored.errors).to.equal(0);
+        expect([await stored(), (await readPartitions(db)).map(({ bytes: _, ...one }) => one)]).to.deep.equal(before);
+        expect((await run('partitions', 'cut')).code).to.equal(0);
+      } finally {
+        await db.knex.raw('drop schema ?? cascade', [`${schema}_lost`]);
+      }
+    });
+
     it('keep what is of use: other transactions, given up ones, unknown ones, and posts that nothing explains', async () => {
       const rows = await posts(5);
       const [first] = rows;
@@ -263,6 +297,24 @@ forEachDatabase((name, _open, openBare) =>
       expect((await run('partitions', 'detach', '1', '--yes')).errors).to.match(/partition 1 is detached/);
     });
 
+    it('wait for others no longer than a second at a time, and give up without a change', async () => {
+      await posts(2);
+      const before = await stored();
+      const reader = await db.knex.transaction();
+      await reader.raw('lock table outbox in access share mode');
+      try {
+        const { code, output } = await run('partitions', 'cut', '--json');
+        expect(code).to.equal(1);
+        expect(JSON.parse(output)).to.deep.include({ ok: false, code: 'LOCKED' });
+        // What comes after it does not wait for it any more.
+        await post();
+      } finally {
+        await reader.rollback();
+      }
+      expect((await stored()).slice(0, before.length)).to.deep.equal(before);
+      expect((await run('partitions', 'cut')).output).to.match(/^1: .*\n2: .*\n$/);
+    });
+
     it('take every row, whenever it is signed, and each transaction once', async () => {
       const [first] = await posts(1);
       const bytes = (await tableBytes(db)).get('outbox');
@@ -285,12 +337,15 @@ forEachDatabase((name, _open, openBare) =>
       expect(await stored('outbox_part_2')).to.have.length(1);
       expect(await stored()).to.have.length(4);
       const again = await sent(`0x${'03'.repeat(32)}`, 5).catch((error: unknown) => error);
-      expect(again).to.have.property('code', 'duplicate_row');
+      expect(isUniqueViolation(again)).to.equal(true);
       expect((await tableBytes(db)).get('outbox'), 'its partitions count as the outbox').to.be.greaterThan(bytes!);
       const ahead = await cutOutbox(db, newest!.fromMs! + DAY_MS).catch((error: unknown) => error);
       expect(ahead).to.have.property('code', 'ROWS_AHEAD');
       await sent(`0x${'04'.repeat(32)}`, newest!.fromMs! + 900 * DAY_MS);
-      await db.knex('outbox').where('sent_ms', '>', newest!.fromMs! + DAY_MS).delete();
+      await db
+        .knex('outbox')
+        .where('sent_ms', '>', newest!.fromMs! + DAY_MS)
+        .delete();
       await cutOutbox(db, newest!.fromMs! + DAY_MS);
       expect((await readPartitions(db)).map(({ no }) => no)).to.deep.equal([1, 2, 3]);
       const { fromMs, toMs } = (await readPartitions(db))[1]!;
