@@ -125,6 +125,13 @@ export function databaseErrorCode(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
+/** A row that is there already although no key of its table could refuse a second one. */
+export class DuplicateRowError extends Error {
+  override readonly name = 'DuplicateRowError';
+  /** The SQLSTATE of a key that refuses. */
+  readonly code = '23505';
+}
+
 /** True for a violated primary or unique key, on either database. */
 export function isUniqueViolation(error: unknown): boolean {
   return ['23505', 'SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(databaseErrorCode(error));

@@ -377,10 +377,21 @@ export interface OperatorRow {
   operatorSeq: number;
   timeMs: number;
   kind:
-    'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile' | 'reread' | 'assign';
+    | 'approve'
+    | 'suspend'
+    | 'delist'
+    | 'relist'
+    | 'halt'
+    | 'resume'
+    | 'lowerClaim'
+    | 'reconcile'
+    | 'reread'
+    | 'assign'
+    | 'detachPartition'
+    | 'attachPartition';
   /** Of `assign` the account that an item in suspense is booked to. */
   maker: Address | null;
-  /** What the operator wrote; of `reconcile`, what it asked for; of `assign` the reason. */
+  /** What the operator wrote; of `reconcile`, what it asked for; of `assign` the reason; of partitions what left or came back. */
   note: string;
   /** `delist` and `relist` only: the index of the market. */
   market?: number | undefined;
@@ -388,7 +399,7 @@ export interface OperatorRow {
   lower?: { token: Address; amountUnits: bigint } | undefined;
   /** `reread` only: what this token says of itself now is right. */
   reread?: (SaidOfToken & { token: Address }) | undefined;
-  /** `assign` only: the item in suspense. */
+  /** Of `assign` the item in suspense, of `detachPartition` and `attachPartition` the partition. */
   item?: string | undefined;
 }
 

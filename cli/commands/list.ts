@@ -258,6 +258,24 @@ ${COMMON_OPTIONS}`,
     maxArguments: 1,
     load: async () => (await import('./outbox.js')).runOutbox,
   },
+  partitions: {
+    summary: 'old signed posts, out of a PostgreSQL database: list, cut, detach, attach',
+    help: `curvebook partitions <list|cut|detach|attach> [<number>] [--yes] [options]
+
+Half of what posts take are their signed transactions (the outbox). Nothing is divided before the first cut; keepers go on meanwhile.
+
+list     the partitions of the outbox, by when their transactions were signed, and their bytes
+cut      ends the newest partition at the end of tomorrow (UTC) and begins the next one there: once a month, for instance
+detach   checks every transaction of a partition against its hash and its publications, once all its posts are final, and leaves of it what
+         is of use: transactions that are no posts, and each signer's newest. The others are in a table of their own then, named
+         outbox_part_<number>_detached, to be dumped and dropped
+attach   puts that table back, if its rows are those that left
+
+  --yes               do not ask
+${COMMON_OPTIONS}`,
+    maxArguments: 2,
+    load: async () => (await import('./partitions.js')).runPartitions,
+  },
   archive: {
     summary: 'publications, books and settlements outside the database: list, check, export, import, prune',
     help: `curvebook archive <list|check|export|import|prune> [--archive <dir>] [--signer <addresses>] [--before <time>] [--dry-run] [--yes] [options]

@@ -50,10 +50,13 @@ export const PART_OF: Readonly<Record<Exclude<Interval, '1m'>, Interval>> = {
 
 export const isInterval = (text: string): text is Interval => (INTERVALS as readonly string[]).includes(text);
 
-/** When the interval that contains a time began. Times are Unix milliseconds, from 0 on. */
+/** The latest time that a calendar date can have. */
+const LATEST_MS = 8_640_000_000_000_000;
+
+/** When the interval that contains a time began. Times are Unix milliseconds, from 0 on; a month is never later than the last one that has a date. */
 export function openOf(interval: Interval, timeMs: number): number {
   if (interval === '1M') {
-    const date = new Date(timeMs);
+    const date = new Date(Math.min(timeMs, LATEST_MS));
     return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
   }
   const length = LENGTH_MS[interval];

@@ -127,10 +127,11 @@ async function restorePg(file: string, place: Place, check: Check): Promise<void
     const entries = list.split('\n').filter((line) => /^\d+;/.test(line));
     const foreign = entries.find(
       (line) =>
-        / TABLE \S+ /.test(line) && !line.includes(` TABLE ${schema} `) && !line.includes(` TABLE DATA ${schema} `),
+        / TABLE \S+ /.test(line) &&
+        !['TABLE', 'TABLE DATA', 'TABLE ATTACH'].some((kind) => line.includes(` ${kind} ${schema} `)),
     );
     if (foreign !== undefined) {
-      const [, other = '?'] = / TABLE (?:DATA )?(\S+) /.exec(foreign) ?? [];
+      const [, other = '?'] = / TABLE (?:DATA |ATTACH )?(\S+) /.exec(foreign) ?? [];
       throw new DatabaseError(
         'BAD_BACKUP',
         `${file} is of schema ${other}; name it in DATABASE_URL (?schema=${other})`,

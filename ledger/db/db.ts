@@ -128,7 +128,9 @@ export async function dropTables(db: Db): Promise<void> {
     'select tablename from pg_catalog.pg_tables where schemaname = ?',
     [schemaOf(db)],
   );
-  for (const { tablename } of rows.rows) await db.knex.raw('drop table ??.?? cascade', [schemaOf(db), tablename]);
+  // A partition goes with the table that it is of.
+  for (const { tablename } of rows.rows)
+    await db.knex.raw('drop table if exists ??.?? cascade', [schemaOf(db), tablename]);
   await db.knex.raw('drop function if exists ??.hint_at_rows()', [schemaOf(db)]);
 }
 

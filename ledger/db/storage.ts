@@ -119,12 +119,13 @@ async function countRows(q: Queryable, table: string, [column, since]: [string, 
   return toSafeInt(BigInt(row?.['count'] ?? 0));
 }
 
-/** Bytes by table, its indexes included. */
+/** Bytes by table, its indexes and partitions included. */
 export async function tableBytes(db: Db): Promise<Map<string, number>> {
   const sql =
     db.kind === 'pg'
-      ? `select relname as name, pg_total_relation_size(oid) as bytes from pg_class
-         where relkind = 'r' and relnamespace = current_schema()::regnamespace`
+      ? `select coalesce(whole.relname, own.relname) as name, sum(pg_total_relation_size(own.oid))::bigint as bytes from pg_class as own
+         left join pg_class as whole on whole.oid = pg_partition_root(own.oid)
+         where own.relkind = 'r' and own.relnamespace = current_schema()::regnamespace group by 1`
       : `select m.tbl_name as name, sum(s.pgsize) as bytes from dbstat s join sqlite_master m on m.name = s.name
          where s.aggregate = true group by m.tbl_name`;
   return new Map(

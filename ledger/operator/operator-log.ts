@@ -4,7 +4,7 @@ import { sendForRows } from '../db/dialects.js';
 import { lastHaltNo, readHalt } from '../chain/halts.js';
 import { readMarkets, readSaid } from '../chain/markets.js';
 import { acquireWriter } from '../db/writers.js';
-import type { Db, OperatorRow, Queryable, SaidOfToken } from '../types.js';
+import type { Db, OperatorRow, Queryable, SaidOfToken, Transaction } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
 /** State of the operator log after all its rows. */
@@ -36,6 +36,9 @@ class OperatorRowError extends Error {
   }
 }
 
+/** What an act changes beside its row, in the same transaction. */
+type Also = (tx: Transaction) => Promise<void>;
+
 const ACQUIRE_TIMEOUT_MS = 10_000;
 const PAGE = 1_000;
 
@@ -44,13 +47,13 @@ const PAGE = 1_000;
  * when another process holds it for more than 10 s. A resume clears every halt that is durable now, and no later one. Throws
  * OperatorRowError `bad_maker` unless approve, suspend, lowerClaim and assign, and only they, name an address in lower case, `bad_claim`
  * unless lowerClaim, and only that, says what to lower, `never_approved` for suspending an address that was never approved, `bad_market`
- * unless delist and relist, and only they, name the index of a listed market, and `bad_item` unless assign, and only that, names an item
- * and a reason, and `bad_token` unless reread, and only that, names a token.
+ * unless delist and relist, and only they, name the index of a listed market, and `bad_item` unless assign and the acts on partitions, and only they,
+ * name an item and a reason, and `bad_token` unless reread, and only that, names a token.
  */
 export async function appendOperatorRow(
   db: Db,
   act: Omit<OperatorRow, 'operatorSeq'>,
-  signal: AbortSignal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS),
+  { signal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS), also }: { signal?: AbortSignal; also?: Also } = {},
 ): Promise<OperatorRow> {
   checkAct(act);
   const writer = await acquireWriter(db, 'operator', { signal });
@@ -75,6 +78,7 @@ export async function appendOperatorRow(
         item: act.item ?? null,
         clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
       });
+      await also?.(tx);
       return { ...act, operatorSeq };
     });
   } finally {
@@ -226,8 +230,8 @@ function checkAct(act: Omit<OperatorRow, 'operatorSeq'>): void {
   if (lists !== (act.market !== undefined)) {
     throw new OperatorRowError('bad_market', `${act.kind} names ${lists ? 'the index of a market' : 'no market'}`);
   }
-  const assigns = act.item !== undefined && act.item !== '' && act.note.trim() !== '';
-  if (assigns !== (act.kind === 'assign')) {
-    throw new OperatorRowError('bad_item', `${act.kind} ${assigns ? 'assigns nothing' : 'names an item and a reason'}`);
+  const names = act.item !== undefined && act.item !== '' && act.note.trim() !== '';
+  if (names !== ['assign', 'detachPartition', 'attachPartition'].includes(act.kind)) {
+    throw new OperatorRowError('bad_item', `${act.kind} ${names ? 'assigns nothing' : 'names an item and a reason'}`);
   }
 }

@@ -24,6 +24,11 @@ export async function readPublication(q: Queryable, market: number, seq: number)
   return row === undefined ? null : fromRow(row);
 }
 
+/** What one transaction was to publish, by market; none for another transaction. */
+export async function readPublicationsOf(q: Queryable, txKey: string): Promise<Publication[]> {
+  return (await q('publications').where({ tx_key: txKey }).orderBy(['market', 'seq']).select()).map(fromRow);
+}
+
 /** Publications of a market with `afterSeq` < seq <= `upToSeq`, lowest seq first, at most `limit` (1..10000). */
 export async function readPublications(
   q: Queryable,

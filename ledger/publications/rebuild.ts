@@ -87,6 +87,13 @@ export function checkBookWords(market: Market, snapshot: MarketSnapshot, publica
   checkWords(market, snapshot, publication, (code, message) => new RecordFaultError(code, publication, message));
 }
 
+/** The record that a publication's transaction carried, of its words alone. Throws RecordFaultError `base` or `words_hash`. */
+export async function recordSent(q: Queryable, market: Market, publication: Publication): Promise<PostRecord> {
+  const fault: Fault = (code, message) => new RecordFaultError(code, publication, message);
+  checkWordsHash(publication, fault);
+  return recordOf(q, market, publication, fault);
+}
+
 async function snapshotOf(q: Queryable, snapshots: SnapshotStore, publication: Publication): Promise<MarketSnapshot> {
   try {
     return await snapshots.get(q, publication);

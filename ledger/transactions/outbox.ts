@@ -2,8 +2,9 @@
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
 import { highest } from '../db/aggregates.js';
-import { checkLimit } from '../db/columns.js';
+import { checkLimit, isSqlite } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
+import { DuplicateRowError } from '../errors.js';
 import type { OutboxRow, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
@@ -22,9 +23,12 @@ export const GIVEN_UP = 2;
 
 /**
  * Stores a signed transaction, before its first broadcast. One nonce may have several rows, its replacements; each has a hash of
- * its own, which is unique.
+ * its own, which is unique: on PostgreSQL it is looked up, since the key of an outbox that is divided by time can't say so. A second
+ * one is a unique violation.
  */
 export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promise<void> {
+  const known: unknown = isSqlite(tx) ? undefined : await tx('outbox').where({ hash: row.hash }).first('nonce');
+  if (known !== undefined) throw new DuplicateRowError(`transaction ${row.hash} is stored already`);
   await tx('outbox').insert({
     hash: row.hash,
     tx_key: row.txKey,

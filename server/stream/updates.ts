@@ -4,7 +4,7 @@ import type { Db } from '../../ledger/types.js';
 import type { Gateway } from '../orders/engine.js';
 import type { GatewayEvent, OrderChange } from '../orders/events.js';
 import { frontendRow, orderHistoryOf, orderRow } from '../orders/info/orders.js';
-import { mergedFills, userFillJson } from '../orders/info/fills.js';
+import { mergedFills, mergedPage, userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { channelFrame, type EventFrame, type UpdateListener } from './send-queue.js';
@@ -175,7 +175,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     try {
       const rows = await userOrderFills(db.reads, user, MAX_USER_FILLS, { after: 0, upTo, skip: 0 });
       if (fillListeners.get(user)?.has(cursor) !== true) return;
-      const fills = (aggregated ? mergedFills(rows) : rows).map((fill) => userFillJson(fill, gateway));
+      const fills = (aggregated ? mergedPage(rows) : rows).map((fill) => userFillJson(fill, gateway));
       listener.queue.reply(channelFrame('userFills', { isSnapshot: true, user, fills }));
     } catch (error) {
       logger.error({ err: error, user }, 'a snapshot of fills could not be read');

@@ -107,6 +107,7 @@ forOneDatabase((name, open, openBare) =>
           'reconcile',
           'checkpoint',
           'outbox',
+          'partitions',
           'halt',
           'resume',
           'suspense',

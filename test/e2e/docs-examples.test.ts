@@ -30,6 +30,7 @@ const REASONS = [
   'test/chain/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
   'test/e2e/backup.test.ts runs both',
+  'test/e2e/partitions.test.ts runs them',
   'test/e2e/newcomer.test.ts runs it',
   'test/ledger/db/replication.test.ts runs its settings',
   'test/sdk/trust.test.ts and test/keepers/executor/limit-orders.test.ts do the same',

@@ -184,6 +184,11 @@ describe('pages', () => {
         expect(orders).to.have.length(2 * BLOCKS);
         expect(new Set(orders.map(({ oid }) => oid)).size).to.equal(2 * BLOCKS);
         expect(lots(orders)).to.equal(total);
+        const latest = (await post(`${gateway.url}/info`, { type: 'userFills', user: alice, aggregateByTime: true }))
+          .json as WireFill[];
+        expect(latest, 'the oldest block of the latest 2,000 is cut, too').to.deep.equal(
+          orders.toSorted((a, b) => b.time - a.time || b.oid - a.oid).slice(0, 2 * (BLOCKS - 1)),
+        );
         const [from, to] = [whole[0]!.time, whole[2 * FILLS]!.time];
         expect(await ask({ startTime: from, endTime: to }), 'both bounds are included').to.have.length(4 * FILLS);
         expect(await ask({ startTime: from + 1, endTime: to - 1 })).to.have.length(0);

@@ -8,13 +8,24 @@ import { sideLetter } from './orders.js';
 import { coinOf } from './markets.js';
 import type { InfoDeps, InfoHandler } from './types.js';
 
-/** The latest 2,000 order fills of a maker, newest first. Maker fees are settled elsewhere, so `fee` is zero. */
+/**
+ * The latest 2,000 order fills of a maker, newest first. Maker fees are settled elsewhere, so `fee` is zero. When merged by block, a block whose parts
+ * may continue beyond them is left out.
+ */
 export const userFills: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
   const isMerged = asBoolean(request.aggregateByTime ?? false, 'aggregateByTime');
   const fills = await userOrderFills(deps.db.reads, user, MAX_USER_FILLS);
-  return (isMerged ? mergedFills(fills) : fills).map((fill) => userFillJson(fill, deps.gateway));
+  return (isMerged ? mergedPage(fills) : fills).map((fill) => userFillJson(fill, deps.gateway));
 };
+
+/** The fills of an answer, merged: without those of its last block where the limit may have cut that in two, so that no size is a part of one. */
+export function mergedPage(fills: readonly UserFill[]): UserFill[] {
+  const last = fills.at(-1)?.blockNumber;
+  const whole = fills.filter(({ blockNumber }) => blockNumber !== last);
+  const isCut = fills.length === MAX_USER_FILLS && whole.length > 0;
+  return mergedFills(isCut ? whole : fills);
+}
 
 /**
  * Fills in which the parts of one order in one block are merged, at the position of the first of them: sizes and profits are summed; price,
@@ -77,9 +88,5 @@ export const userFillsByTime: InfoHandler = async (request, { db, gateway }) => 
     reversed: asBoolean(request.reversed ?? false, 'reversed'),
     limit: MAX_USER_FILLS,
   });
-  if (!isMerged) return fills.map((fill) => userFillJson(fill, gateway));
-  const last = fills.at(-1)?.blockNumber;
-  const whole = fills.filter(({ blockNumber }) => blockNumber !== last);
-  const isCut = fills.length === MAX_USER_FILLS && whole.length > 0;
-  return mergedFills(isCut ? whole : fills).map((fill) => userFillJson(fill, gateway));
+  return (isMerged ? mergedPage(fills) : fills).map((fill) => userFillJson(fill, gateway));
 };

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { INTERVALS } from '../../../core/market-data/intervals.js';
 import type { Address } from '../../../core/types.js';
 import type { CustodyKind } from '../../../ledger/types.js';
 import { addGeneration, addressOf, fillOf, post } from '../../support/gateway.js';
@@ -142,6 +143,13 @@ forEachGateway('market data', (suite) => {
     const bought = await info('userFills', { user, aggregateByTime: true });
     expect(bought, 'parts of one order in two blocks').to.have.length(4);
     expect(await info('userFillsByTime', { user, startTime: nowMs - 1_000, endTime: nowMs })).to.have.length(2);
+    for (const interval of INTERVALS) {
+      const ask = (startTime: number, endTime: number) =>
+        info('candleSnapshot', { req: { coin: '@0', interval, startTime, endTime } });
+      expect(await ask(nowMs, nowMs - 100 * DAY_MS), `${interval}, backwards`).to.deep.equal([]);
+      expect(await ask(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), `${interval}, never`).to.deep.equal([]);
+      expect(await ask(nowMs, Number.MAX_SAFE_INTEGER), `${interval}, to the end of time`).to.have.length(1);
+    }
     for (const req of [{ ...request, interval: '6h' }, { ...request, startTime: -1 }, 5])
       expect((await post(`${running.url}/info`, { type: 'candleSnapshot', req })).status).to.equal(422);
     expect(await info('candleSnapshot', { req: { ...request, coin: '@9' } })).to.deep.equal([]);

@@ -1,0 +1,83 @@
+/** How partitions of the outbox change while keepers go on: under a lock that is waited for a second at a time. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import { databaseErrorCode } from '../errors.js';
+import { appendOperatorRow } from '../operator/operator-log.js';
+import type { Db, OperatorRow, Transaction } from '../types.js';
+
+type PartitionErrorCode =
+  | 'NOT_POSTGRESQL'
+  | 'NO_PARTITION'
+  | 'NEWEST_PARTITION'
+  | 'NOT_OVER'
+  | 'IS_DETACHED'
+  | 'NOT_DETACHED'
+  | 'NOT_FINAL'
+  | 'NOT_VERIFIED'
+  | 'CHANGED'
+  | 'ROWS_AHEAD'
+  | 'LOCKED';
+
+/** What is asked of a partition can't be done now; nothing was changed. */
+export class PartitionError extends Error {
+  override readonly name = 'PartitionError';
+
+  constructor(
+    readonly code: PartitionErrorCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** How long a statement waits for the outbox; meanwhile everything behind it waits, too. */
+const LOCK_TIMEOUT_MS = 1_000;
+const LOCK_TRIES = 5;
+const LOCK_PAUSE_MS = 500;
+
+/** Nobody reads or writes the outbox until the transaction ends. */
+export const lockOutbox = (tx: Transaction): Promise<unknown> => tx.raw('lock table outbox in access exclusive mode');
+
+/** Runs a change under the lock of the outbox, and notes it in the operator log in the same transaction. */
+export async function lockedAct(
+  db: Db,
+  act: Omit<OperatorRow, 'operatorSeq'>,
+  change: (tx: Transaction) => Promise<void>,
+): Promise<void> {
+  const also = async (tx: Transaction): Promise<void> => {
+    await limitWait(tx);
+    await lockOutbox(tx);
+    await change(tx);
+  };
+  await retried(() => appendOperatorRow(db, act, { also }));
+}
+
+/** Runs a transaction whose statements wait a second at most for what others hold, and tries it again for some time. Throws PartitionError `LOCKED`. */
+export const locked = (db: Db, change: (tx: Transaction) => Promise<void>): Promise<void> =>
+  retried(() =>
+    db.knex.transaction(async (tx) => {
+      await limitWait(tx);
+      await change(tx);
+    }),
+  );
+
+const limitWait = (tx: Knex.Transaction): Promise<unknown> => tx.raw(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
+
+/** Tries again while others hold the table, so that those who come later never wait longer than one try. */
+async function retried(run: () => Promise<unknown>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await run();
+      return;
+    } catch (error) {
+      if (databaseErrorCode(error) !== '55P03') throw error;
+      if (tries === LOCK_TRIES) throw new PartitionError('LOCKED', 'others hold the outbox; try again later');
+    }
+    await sleep(LOCK_PAUSE_MS);
+  }
+}
+
+/** Throws PartitionError `NOT_POSTGRESQL`. */
+export function requirePostgres(db: Db): void {
+  if (db.kind !== 'pg') throw new PartitionError('NOT_POSTGRESQL', 'only a PostgreSQL database has partitions');
+}
