@@ -65,7 +65,11 @@ const keyOf = (sellToken: Address, buyToken: Address, { feePpm, spacing }: Tier)
 
 /** The slot at which a pool's state begins. */
 const stateSlot = (key: Key): bigint =>
-  mappingSlot('bytes32', keccak256(coder.encode(['address', 'address', 'uint24', 'int24', 'address'], key)), POOLS_SLOT);
+  mappingSlot(
+    'bytes32',
+    keccak256(coder.encode(['address', 'address', 'uint24', 'int24', 'address'], key)),
+    POOLS_SLOT,
+  );
 
 /**
  * What a pool takes of an input, in millionths: the protocol's fee first, then that of the liquidity providers of what is left. Throws RangeError for fees that
@@ -201,6 +205,6 @@ export const uniswapV4 = venueKind({
   parent: 'poolManager',
   ofParent: ['router'],
   inspectParent: inspectManager,
-  ownRouter: 'UniswapV4Router',
+  hasOwnRouter: true,
   create: createUniswapV4,
 });

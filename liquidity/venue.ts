@@ -69,11 +69,11 @@ export interface VenueKind<
   readonly ofParent: readonly NoInfer<Contract | 'router'>[];
   /** In words what is wrong with the parent, which has code; null for nothing. Default: nothing is. */
   inspectParent?(eth: EthReader, parent: Address): Promise<string | null>;
-  /** The name of its router's source where that is a contract of the platform, which `deploy` deploys; its one argument is the parent. */
-  readonly ownRouter?: string;
+  /** Its router is a contract of the platform, one of each deployment, where there is none that anybody may call. */
+  readonly hasOwnRouter?: true;
   create(
     eth: EthReader,
-    contracts: Readonly<Record<Contract | 'router', Address>>,
+    contracts: Readonly<Record<Contract, Address>> & { readonly router: Address },
     monotonicMs?: () => number,
   ): Venue;
 }

@@ -62,7 +62,7 @@ export async function inspectVenue(
   kind: VenueKind,
   contracts: VenueContracts,
 ): Promise<{ kind: RouterKind } | { isMissing: boolean; problem: string }> {
-  const named = Object.entries(contracts);
+  const named = Object.entries<Address>(contracts);
   const codes = (await eth.batch(
     named.map(([, address]) => ({ method: 'eth_getCode', params: [address, 'latest'] })),
   )) as Hex[];
@@ -91,7 +91,10 @@ export async function inspectVenue(
 /** Null for a contract that does not name one. */
 async function parentOf(eth: EthReader, parent: string, address: Address): Promise<Address | null> {
   try {
-    const answer = (await eth.call('eth_call', [{ to: address, data: id(`${parent}()`).slice(0, 10) }, 'latest'])) as Hex;
+    const answer = (await eth.call('eth_call', [
+      { to: address, data: id(`${parent}()`).slice(0, 10) },
+      'latest',
+    ])) as Hex;
     return /^0x0{24}[0-9a-f]{40}$/i.test(answer) ? `0x${answer.slice(26).toLowerCase()}` : null;
   } catch (error) {
     if (isFailedCall(error)) return null;

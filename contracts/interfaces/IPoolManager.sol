@@ -28,6 +28,7 @@ interface IPoolManager {
     /// @notice Calls the caller's `unlockCallback` with `data`, and returns its answer. Reverts if anything is owed afterwards.
     function unlock(bytes calldata data) external returns (bytes memory);
 
+    /// @notice Trades in a pool; what it changes is owed or due until the end of `unlock`.
     /// @return delta What the pool pays of token 0 in the upper half, of token 1 in the lower; negative for what it is owed.
     function swap(
         PoolKey calldata key,
@@ -38,7 +39,9 @@ interface IPoolManager {
     /// @notice Notes the balance, so that `settle` counts what is transferred from here on.
     function sync(address currency) external;
 
+    /// @notice Credits the caller with what the balance has risen by since `sync`.
     function settle() external payable returns (uint256 paid);
 
+    /// @notice Pays out what is due.
     function take(address currency, address to, uint256 amount) external;
 }

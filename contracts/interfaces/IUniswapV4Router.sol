@@ -12,7 +12,7 @@ import {PoolKey} from "./IPoolManager.sol";
 /// manager and of tokens are passed on.
 interface IUniswapV4Router {
     /// @notice The pool has a hook, or trades ether.
-    error UnsupportedPool(PoolKey key);
+    error UnsupportedPool(address currency0, address hooks);
     /// @notice Zero, or more than the manager counts.
     error AmountOutOfRange(uint256 amount);
     /// @notice The pool trades no more than `available` of the exact amount.
@@ -43,11 +43,7 @@ interface IUniswapV4Router {
     ) external returns (uint256 amountIn);
 
     /// @notice What `swapExactIn` would bring now. It is a call rather than a view, because it swaps and undoes the swap.
-    function quoteExactIn(
-        PoolKey calldata key,
-        bool zeroForOne,
-        uint256 amountIn
-    ) external returns (uint256 amountOut);
+    function quoteExactIn(PoolKey calldata key, bool zeroForOne, uint256 amountIn) external returns (uint256 amountOut);
 
     /// @notice What `swapExactOut` would cost now; likewise.
     function quoteExactOut(

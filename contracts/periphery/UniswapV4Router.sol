@@ -171,7 +171,7 @@ contract UniswapV4Router is IUniswapV4Router {
     }
 
     function _requireSupported(PoolKey calldata key) private pure {
-        if (key.hooks != address(0) || key.currency0 == address(0)) revert UnsupportedPool(key);
+        if (key.hooks != address(0) || key.currency0 == address(0)) revert UnsupportedPool(key.currency0, key.hooks);
     }
 
     function _signed(uint256 amount) private pure returns (int256) {

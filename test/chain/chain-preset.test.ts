@@ -30,7 +30,7 @@ describe('what is known of chain 8453', () => {
   it('is an address with its checksum and its source each time, and nothing of other chains', () => {
     const venues = Object.values(BASE.venues).flatMap((venue) => Object.values(venue ?? {}));
     const places = [...Object.values(BASE.contracts), ...venues, ...BASE.tokens];
-    expect(places).to.have.length(11);
+    expect(places).to.have.length(12);
     for (const { address, source } of places) {
       expect(isAddress(address) && getAddress(address) === address, address).to.equal(true);
       expect(source.length).to.be.above(10);
@@ -188,6 +188,7 @@ describe('what a server with swaps finds on its chain', function () {
       tokens: [{ chainId: 8453, address: lower('weth'), symbol: 'WETH', name: 'WETH', decimals: 18, logoURI: '' }],
       wrappedNative: lower('weth'),
       venues: venue('manifest'),
+      unrouted: [],
       ...change,
     };
     return {
