@@ -9,9 +9,8 @@ import {IUniswapV4Router} from "../interfaces/IUniswapV4Router.sol";
 /// @title UniswapV4Router
 /// @notice The documentation is in {IUniswapV4Router}.
 ///
-/// Who pays is always the caller of the swap that is under way. The manager calls back whoever unlocks it, with the data that it got from it, so
-/// data in the callback is this contract's own; and it is unlocked once at a time, so that a token that calls back here during a payment only makes
-/// the swap revert.
+/// Who pays is always the caller of the swap that is under way. The manager calls back whoever unlocks it, with the data that it got from it,
+/// so data in the callback is this contract's own. It is unlocked once at a time, so a token that calls back here during a payment is refused.
 contract UniswapV4Router is IUniswapV4Router {
     using SafeERC20 for IERC20;
 

@@ -1,5 +1,6 @@
 /** Uniswap v4 of the sandbox, from its published artifact, with our own router and a pool per market that holds liquidity. */
 import { MaxUint256, Wallet, ZeroAddress, ZeroHash, type Contract, type JsonRpcProvider } from 'ethers';
+import { minBig } from '../../core/amounts.js';
 import { sqrtPriceAtTick } from '../../core/swap/pool-math.js';
 import { UniswapV4Router__factory } from '../../typechain-types/factories/periphery/UniswapV4Router__factory.js';
 import type { ManifestMarket } from '../manifest.js';
@@ -44,7 +45,10 @@ export async function deployManagedPools(
     await mined(manager.getFunction('initialize').send(key, sqrtPrice, GAS));
     for (const [i, width] of WIDTHS.entries()) {
       const [lower, upper] = [tick - width, tick + width + TIER[1]];
-      const liquidity = (unitsWorth(token1, DEPTHS[i] ?? 0n) << 96n) / (sqrtPrice - sqrtPriceAtTick(lower));
+      const [end0, end1] = [sqrtPriceAtTick(upper), sqrtPriceAtTick(lower)];
+      const [units0, units1] = both.map((token) => unitsWorth(token, DEPTHS[i] ?? 0n)) as [bigint, bigint];
+      const byToken0 = (units0 * ((sqrtPrice * end0) >> 96n)) / (end0 - sqrtPrice);
+      const liquidity = minBig(byToken0, (units1 << 96n) / (sqrtPrice - end1));
       await changeLiquidity(modifier, key, { lower, upper, liquidity });
     }
   }
