@@ -44,4 +44,7 @@ interface IPoolManager {
 
     /// @notice Pays out what is due.
     function take(address currency, address to, uint256 amount) external;
+
+    /// @notice A word of the manager's storage, whose layout is part of its interface.
+    function extsload(bytes32 slot) external view returns (bytes32 value);
 }

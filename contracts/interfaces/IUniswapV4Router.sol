@@ -55,6 +55,10 @@ interface IUniswapV4Router {
     /// @notice For the manager alone, within a swap or quote of this contract.
     function unlockCallback(bytes calldata data) external returns (bytes memory);
 
+    /// @notice The square root of the pool's price, of token 1 per token 0, times 2^96; zero for a pool that there is not. So a caller can see
+    /// whether a price has moved before it does anything that costs more.
+    function sqrtPriceOf(PoolKey calldata key) external view returns (uint160 sqrtPriceX96);
+
     /// @notice The manager of the pools.
     function poolManager() external view returns (address);
 }

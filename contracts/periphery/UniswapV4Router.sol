@@ -32,6 +32,8 @@ contract UniswapV4Router is IUniswapV4Router {
     uint160 private constant HIGHEST_SQRT_PRICE = 1461446703485210103287273052203988822378723970341;
     /// @dev The manager counts what a swap changes in 128 bits with a sign.
     uint256 private constant MOST_AMOUNT = uint128(type(int128).max);
+    /// @dev Where the manager keeps its pools by their ids; the first word of each ends with the price.
+    uint256 private constant POOLS_SLOT = 6;
 
     IPoolManager private immutable MANAGER;
 
@@ -102,6 +104,12 @@ contract UniswapV4Router is IUniswapV4Router {
     }
 
     /* VIEWS */
+
+    /// @inheritdoc IUniswapV4Router
+    function sqrtPriceOf(PoolKey calldata key) external view returns (uint160 sqrtPriceX96) {
+        bytes32 slot = keccak256(abi.encode(keccak256(abi.encode(key)), POOLS_SLOT));
+        return uint160(uint256(MANAGER.extsload(slot)));
+    }
 
     /// @inheritdoc IUniswapV4Router
     function poolManager() external view returns (address) {

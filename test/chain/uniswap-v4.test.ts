@@ -1,7 +1,16 @@
 /** Pools of Uniswap v4, in its published manager: priced as its own quoter prices them, traded at what was quoted, and beside pools of v3. */
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { Contract, ContractFactory, MaxUint256, Wallet, ZeroAddress, type InterfaceAbi } from 'ethers';
+import {
+  AbiCoder,
+  Contract,
+  ContractFactory,
+  MaxUint256,
+  Wallet,
+  ZeroAddress,
+  keccak256,
+  type InterfaceAbi,
+} from 'ethers';
 import { sqrtPriceAtTick } from '../../core/swap/pool-math.js';
 import type { Source } from '../../core/swap/source.js';
 import type { SplitKind } from '../../core/swap/split.js';
@@ -30,6 +39,12 @@ const MANAGER = [
   'function setProtocolFeeController(address)',
   `function setProtocolFee(${KEY}, uint24)`,
 ];
+/** The first word of a pool, as the manager's own StateLibrary finds it. */
+function poolSlot(key: PoolKeyTuple): string {
+  const coder = AbiCoder.defaultAbiCoder();
+  const id = keccak256(coder.encode(['address', 'address', 'uint24', 'int24', 'address'], key));
+  return keccak256(coder.encode(['bytes32', 'uint256'], [id, 6]));
+}
 const SETTLER = ['function setTarget(address target, bool allowed)'];
 const WETH_UNIT = 10n ** 18n;
 const NOBODY: Address = `0x${'ab'.repeat(20)}`;
@@ -267,6 +282,13 @@ describe('liquidity of Uniswap v4', function () {
       .staticCall(keyOf([0x800000, 10]), 1n << 96n);
     expect(await refused(dynamic), 'none without hooks').to.not.equal('nothing');
     const pool = named(key);
+    const slot0 = await new Contract(
+      contracts.poolManager,
+      ['function extsload(bytes32) view returns (bytes32)'],
+      chain.provider,
+    ).getFunction('extsload')(poolSlot(key));
+    expect(await mine.sqrtPriceOf(pool)).to.equal(BigInt.asUintN(160, BigInt(slot0 as string)));
+    expect(await mine.sqrtPriceOf({ ...pool, tickSpacing: 11 })).to.equal(0n);
     const swap = (amount: bigint, limit: bigint) => refused(mine.swapExactIn.staticCall(pool, sells, amount, limit));
     expect(await swap(10n ** 30n, 0n)).to.equal('PartialSwap');
     expect(await refused(mine.swapExactOut.staticCall(pool, sells, 10n ** 30n, MaxUint256))).to.equal('PartialSwap');

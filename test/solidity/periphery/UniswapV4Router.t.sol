@@ -25,6 +25,11 @@ contract StandInManager {
     uint256 private nextIn;
     uint256 private nextOut;
     SwapParams public last;
+    mapping(bytes32 slot => bytes32 value) public extsload;
+
+    function put(bytes32 slot, bytes32 value) external {
+        extsload[slot] = value;
+    }
 
     function set(uint256 amountIn, uint256 amountOut) external {
         (nextIn, nextOut) = (amountIn, amountOut);
@@ -227,6 +232,12 @@ contract UniswapV4RouterTest is Deployer {
         vm.expectRevert(reason);
         if (exactIn) router.quoteExactIn(key, true, 1);
         else router.quoteExactOut(key, true, 1);
+    }
+
+    function testFuzz_SaysThePriceAlone(PoolKey calldata key, bytes32 word) external {
+        assertEq(router.sqrtPriceOf(key), 0, "no pool");
+        manager.put(keccak256(abi.encode(keccak256(abi.encode(key)), 6)), word);
+        assertEq(router.sqrtPriceOf(key), uint160(uint256(word)), "price");
     }
 
     function testFuzz_OnlyTheManagerCallsBack(address caller, bytes calldata data) external {
