@@ -2,12 +2,17 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { getAddress, isAddress } from 'ethers';
 import { z } from 'zod';
+import type { VenueKind } from '../liquidity/venue.js';
 import { VENUE_KINDS } from '../liquidity/venues.js';
 
 const address = z
   .string()
   .refine((text) => isAddress(text) && getAddress(text) === text, 'must be an address with its checksum');
 const place = z.strictObject({ address, source: z.string().min(1) });
+
+/** The contracts of a venue that are the chain's; a router of our own is each deployment's. */
+const knownOf = (contracts: VenueKind['contracts'], hasOwnRouter: true | undefined): string[] =>
+  Object.keys(contracts).filter((contract) => contract !== 'router' || hasOwnRouter === undefined);
 
 const presetSchema = z.strictObject({
   chainId: z.int().positive(),
@@ -20,9 +25,9 @@ const presetSchema = z.strictObject({
   /** Addresses by kind of venue and by contract. */
   venues: z.strictObject(
     Object.fromEntries(
-      VENUE_KINDS.map(({ name, contracts }) => [
+      VENUE_KINDS.map(({ name, contracts, hasOwnRouter }: VenueKind) => [
         name,
-        z.strictObject(Object.fromEntries(Object.keys(contracts).map((contract) => [contract, place]))).optional(),
+        z.strictObject(Object.fromEntries(knownOf(contracts, hasOwnRouter).map((one) => [one, place]))).optional(),
       ]),
     ),
   ),

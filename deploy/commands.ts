@@ -15,6 +15,7 @@ import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
+import { V4_ROUTER } from './uniswap-v4.js';
 import { assertEvenTransfers } from './checks/token-check.js';
 import { addressesOf } from './upgrade/upgrade.js';
 
@@ -39,7 +40,7 @@ export async function configureCommand(context: Context, config: DeployConfig, m
       `takerFees: ${ours.taker} is a contract of the platform, whose rate stays zero`,
     );
   }
-  const places = await knownPlaces(provider, chainId);
+  const places = await knownPlaces(provider, chainId, record.contracts);
   const targets = config.targets ?? places.targets;
   const complete = { ...config, targets };
   const actions = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
@@ -219,6 +220,8 @@ export async function statusCommand(context: Context): Promise<DeploymentRecord>
     log(`${name} ${record.contracts[name]}: owner ${owner}${next}`);
   }
   for (const name of PERIPHERY_NAMES) log(`${name} ${record.contracts[name]}`);
+  const { uniswapV4Router } = record.contracts;
+  if (uniswapV4Router !== undefined) log(`${V4_ROUTER.name} ${uniswapV4Router}`);
   for (const [name, { address, contract, commit, codeHash }] of Object.entries(record.implementations)) {
     log(`${name} runs ${contract} of ${commit} at ${address}, code hash ${codeHash}`);
   }

@@ -56,8 +56,10 @@ const configSchema = z
     curvePosters: z.array(address),
     claimPosters: z.array(address),
     executors: z.array(address).default([]),
-    /** Left out: the chain's known router, where it has one. */
+    /** Left out: the routers of the venues that the chain is known for. */
     targets: z.array(address).optional(),
+    /** The manager of the pools of Uniswap v4 for which a router is deployed. Left out: the chain's known one, where it has one. */
+    uniswapV4PoolManager: address.optional(),
     takerFees: z
       .array(z.strictObject({ taker: address, ratePpm: z.number().int().min(0).max(MAX_RATE_PPM) }))
       .default([]),

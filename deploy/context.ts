@@ -2,6 +2,7 @@
 import { getAddress, keccak256 } from 'ethers';
 import type { Provider, Signer } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
+import type { EthReader } from '../liquidity/eth.js';
 import { codeAt, immutableValues } from './build.js';
 import type { Build } from './build.js';
 import { PROXY_NAMES, implementationOf } from './contracts.js';
@@ -12,6 +13,11 @@ import type { DeploymentFiles, DeploymentRecord, ImplementationRecord } from './
 
 /** A provider that passes any JSON-RPC request on. */
 export type RpcProvider = Provider & { send(method: string, params: unknown[]): Promise<unknown> };
+
+export const readerOf = (provider: RpcProvider): EthReader => ({
+  call: (method, params = []) => provider.send(method, params),
+  batch: (requests) => Promise.all(requests.map(({ method, params }) => provider.send(method, params))),
+});
 
 export interface Context {
   provider: RpcProvider;

@@ -8,6 +8,7 @@ import type { Context } from './context.js';
 import { DeployError } from './errors.js';
 import { deploymentIdOf } from './manifest.js';
 import type { DeploymentRecord, PendingDeployment } from './record.js';
+import { addV4Router, v4RouterDryRun } from './uniswap-v4.js';
 
 /** Shows what `deployCommand` would do, provided that the deployer's key sends nothing else before. Sends and writes nothing. */
 export async function deployDryRun(context: Context, config: DeployConfig): Promise<DeploymentPlan | null> {
@@ -15,6 +16,7 @@ export async function deployDryRun(context: Context, config: DeployConfig): Prom
   assertChain(context, config);
   if (files.read() !== null) {
     log(`chain ${chainId} has a deployment already: ${files.path}`);
+    await v4RouterDryRun(context, config);
     return null;
   }
   for (const name of PROXY_NAMES) context.build.assertUpgradeSafe(PROXIES[name]);
@@ -33,6 +35,7 @@ export async function deployDryRun(context: Context, config: DeployConfig): Prom
     const what = `${name} ${address}: ${source}, nonce ${nonce}, code hash ${keccak256(code)}, ${(code.length - 2) / 2} bytes`;
     log(done ? `${what} (there already)` : what);
   }
+  await v4RouterDryRun(context, config);
   return plan;
 }
 
@@ -50,9 +53,9 @@ export async function deployCommand(context: Context, config: DeployConfig): Pro
   const { files, log } = context;
   assertChain(context, config);
   if (files.read() !== null) {
-    const record = await currentRecord(context);
-    log(`deployment ${record.deploymentId} is complete, and its code is what was recorded`);
-    return record;
+    const complete = await currentRecord(context);
+    log(`deployment ${complete.deploymentId} is complete, and its code is what was recorded`);
+    return addV4Router(context, config, complete);
   }
   const pending = await startOrResume(context, config);
   const plan = planDeployment(pending);
@@ -66,7 +69,7 @@ export async function deployCommand(context: Context, config: DeployConfig): Pro
   files.write(record);
   files.writePending(null);
   log(`deployment ${record.deploymentId} is in ${files.path}`);
-  return record;
+  return addV4Router(context, config, record);
 }
 
 /** The plan of this deployment, written to its file before the first transaction is sent; or the one in the file, to be continued. */

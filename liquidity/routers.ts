@@ -11,7 +11,8 @@ export class RouterError extends Error {
   override readonly name = 'RouterError';
 
   constructor(router: Address, kinds: readonly RouterKind[]) {
-    super(`${router} is ${kinds.length > 1 ? 'neither' : 'not'} Uniswap's ${kinds.join(' nor its ')}`);
+    const whose = kinds.includes('UniswapV4Router') ? "the platform's" : "Uniswap's";
+    super(`${router} is ${kinds.length > 1 ? 'neither' : 'not'} ${whose} ${kinds.join(' nor its ')}`);
   }
 }
 

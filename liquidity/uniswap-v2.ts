@@ -119,6 +119,7 @@ export const uniswapV2 = venueKind({
   manifest: 'uniswapV2',
   contracts: { factory: '', router: 'Router02; the settler must have it as a target' },
   routers: KINDS,
-  ofFactory: ['router'],
+  parent: 'factory',
+  ofParent: ['router'],
   create: createUniswapV2,
 });

@@ -1,11 +1,11 @@
 import { AbiCoder, Interface, getCreate2Address, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
-import { MAX_TICK, sqrtPriceAtTick } from '../core/swap/pool-math.js';
-import { poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
+import { poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';
+import { rangesAhead } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type Venue } from './venue.js';
 
@@ -57,14 +57,6 @@ const ROUTERS: Record<(typeof KINDS)[number], Interface> = {
     'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountOut, uint256 amountInMaximum, uint160 limit)) returns (uint256)',
   ]),
 };
-/** All that a pool can have, which counts in 128 bits. */
-const MAX_LIQUIDITY = (1n << 128n) - 1n;
-
-/** Words of the tick bitmap that are read to either side of the current one; each spans 256 tick spacings. */
-const BITMAP_REACH = 2;
-/** Ticks beyond this many, nearest first, are not read: the known depth then ends there. */
-const MAX_TICKS = 60;
-
 /** Pools of Uniswap v3, one source per fee tier, priced by their own state and quoted by QuoterV2. */
 export function createUniswapV3(
   eth: EthReader,
@@ -151,65 +143,26 @@ async function readPool(
   if (sqrtPrice === 0n) return null;
   const liquidity = BigInt(liquidityData ?? '0x0');
   const spacing = toSafeInt(BigInt(spacingData ?? '0x1'));
-  const tick = toSafeInt(currentTick);
-  // A price that fell to the boundary of a tick is still that of the tick below.
-  if (tick === MAX_TICK || sqrtPrice < sqrtPriceAtTick(tick) || sqrtPrice > sqrtPriceAtTick(tick + 1))
-    throw new RangeError(`a pool's square-root price of ${sqrtPrice} is none of tick ${tick}`);
-  if (liquidity > MAX_LIQUIDITY) throw new RangeError(`no pool has a liquidity of ${liquidity}`);
-  if (spacing < 1 || spacing > MAX_TICK) throw new RangeError(`no pool has a tick spacing of ${spacing}`);
-  const ticks = await readTicks(eth, at, { tick, spacing, zeroForOne }, head);
-  const ranges = rangesOf(liquidity, ticks, zeroForOne);
+  const place = { sqrtPrice, tick: toSafeInt(currentTick), spacing, liquidity };
+  const ranges = await rangesAhead(place, zeroForOne, {
+    async bitmaps(words) {
+      const answers = await callsAt(
+        eth,
+        head,
+        words.map((word) => at('tickBitmap', [word])),
+      );
+      return answers.map(BigInt);
+    },
+    async nets(ticks) {
+      const answers = await callsAt(
+        eth,
+        head,
+        ticks.map((tick) => at('ticks', [tick])),
+      );
+      return answers.map((answer) => (POOL.decodeFunctionResult('ticks', answer) as unknown as [bigint, bigint])[1]);
+    },
+  });
   return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges };
-}
-
-interface InitializedTick {
-  tick: number;
-  net: bigint;
-}
-
-/** Initialised ticks that a swap meets, nearest first. */
-async function readTicks(
-  eth: EthReader,
-  at: (method: string, args?: unknown[]) => { to: Address; data: string },
-  { tick, spacing, zeroForOne }: { tick: number; spacing: number; zeroForOne: boolean },
-  head: Head,
-): Promise<InitializedTick[]> {
-  const compressed = Math.floor(tick / spacing);
-  const direction = zeroForOne ? -1 : 1;
-  const words = Array.from({ length: BITMAP_REACH + 1 }, (_, i) => (compressed >> 8) + i * direction);
-  const bitmaps = await callsAt(
-    eth,
-    head,
-    words.map((word) => at('tickBitmap', [word])),
-  );
-  const found = bitmaps.flatMap((bitmap, i) => bitsOf(BigInt(bitmap)).map((bit) => (words[i] ?? 0) * 256 + bit));
-  // The current tick's own boundary is crossed by a falling price only.
-  const ahead = found.filter((one) => (zeroForOne ? one <= compressed : one > compressed));
-  const nearest = ahead.sort((a, b) => (a - b) * direction).slice(0, MAX_TICKS);
-  const answers = await callsAt(
-    eth,
-    head,
-    nearest.map((one) => at('ticks', [one * spacing])),
-  );
-  return answers.map((answer, i) => {
-    const [, net] = POOL.decodeFunctionResult('ticks', answer) as unknown as [bigint, bigint];
-    return { tick: (nearest[i] ?? 0) * spacing, net };
-  });
-}
-
-function bitsOf(word: bigint): number[] {
-  return Array.from({ length: 256 }, (_, bit) => bit).filter((bit) => (word >> BigInt(bit)) & 1n);
-}
-
-/** Liquidity changes by a tick's net amount when the price rises through it, and the other way when it falls. */
-function rangesOf(first: bigint, ticks: readonly InitializedTick[], zeroForOne: boolean): PoolRange[] {
-  let liquidity = first;
-  return ticks.map(({ tick, net }) => {
-    const range = { liquidity, endSqrtPrice: sqrtPriceAtTick(tick) };
-    liquidity += zeroForOne ? -net : net;
-    if (liquidity < 0n || liquidity > MAX_LIQUIDITY) throw new RangeError(`no pool has a liquidity of ${liquidity}`);
-    return range;
-  });
 }
 
 export const uniswapV3 = venueKind({
@@ -223,6 +176,7 @@ export const uniswapV3 = venueKind({
     quoter: 'QuoterV2',
   },
   routers: KINDS,
-  ofFactory: ['router', 'quoter'],
+  parent: 'factory',
+  ofParent: ['router', 'quoter'],
   create: createUniswapV3,
 });

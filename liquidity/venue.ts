@@ -60,14 +60,20 @@ export interface VenueKind<
   /** Begins the names of its contracts in the manifest and the record: `uniswapV3` of `uniswapV3Router`. */
   readonly manifest: Manifest;
   /** Its contracts, all of which it needs, with what there is to say of their settings. `router` is what the settler calls. */
-  readonly contracts: Readonly<Record<Contract | 'factory' | 'router', string>>;
+  readonly contracts: Readonly<Record<Contract | 'router', string>>;
   /** What its router may be. */
   readonly routers: readonly RouterKind[];
-  /** Those of its contracts that name their factory, which must be the one that is named beside them. */
-  readonly ofFactory: readonly NoInfer<Contract | 'router'>[];
+  /** The one of its contracts that the others belong to. */
+  readonly parent: NoInfer<Contract>;
+  /** Those that name the parent, by a function that is called like it: it must be the one that is named beside them. */
+  readonly ofParent: readonly NoInfer<Contract | 'router'>[];
+  /** In words what is wrong with the parent, which has code; null for nothing. Default: nothing is. */
+  inspectParent?(eth: EthReader, parent: Address): Promise<string | null>;
+  /** Its router is a contract of the platform, one of each deployment, where there is none that anybody may call. */
+  readonly hasOwnRouter?: true;
   create(
     eth: EthReader,
-    contracts: Readonly<Record<Contract, Address>> & { readonly factory: Address; readonly router: Address },
+    contracts: Readonly<Record<Contract, Address>> & { readonly router: Address },
     monotonicMs?: () => number,
   ): Venue;
 }

@@ -21,9 +21,11 @@ getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | Factory
 getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
 getContractFactory(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IOrderSettler__factory>
 getContractFactory(name: 'IPermit2', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPermit2__factory>
+getContractFactory(name: 'IPoolManager', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPoolManager__factory>
 getContractFactory(name: 'IPropAMM', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMM__factory>
 getContractFactory(name: 'IPropAMMExactOut', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMMExactOut__factory>
 getContractFactory(name: 'IPropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAmmAdapter__factory>
+getContractFactory(name: 'IUniswapV4Router', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IUniswapV4Router__factory>
 getContractFactory(name: 'Tokens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Tokens__factory>
 getContractFactory(name: 'TransientLock', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.TransientLock__factory>
 getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
@@ -40,6 +42,7 @@ getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryO
 getContractFactory(name: 'PermitProbe', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PermitProbe__factory>
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
 getContractFactory(name: 'TransferProbe', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.TransferProbe__factory>
+getContractFactory(name: 'UniswapV4Router', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.UniswapV4Router__factory>
 
   getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
@@ -52,9 +55,11 @@ getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?:
 getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
 getContractAt(name: 'IOrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IOrderSettler>
 getContractAt(name: 'IPermit2', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPermit2>
+getContractAt(name: 'IPoolManager', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPoolManager>
 getContractAt(name: 'IPropAMM', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMM>
 getContractAt(name: 'IPropAMMExactOut', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMMExactOut>
 getContractAt(name: 'IPropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAmmAdapter>
+getContractAt(name: 'IUniswapV4Router', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IUniswapV4Router>
 getContractAt(name: 'Tokens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Tokens>
 getContractAt(name: 'TransientLock', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.TransientLock>
 getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
@@ -71,6 +76,7 @@ getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: 
 getContractAt(name: 'PermitProbe', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PermitProbe>
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
 getContractAt(name: 'TransferProbe', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.TransferProbe>
+getContractAt(name: 'UniswapV4Router', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.UniswapV4Router>
 
   deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
@@ -83,9 +89,11 @@ deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContr
 deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
+deployContract(name: 'IPoolManager', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPoolManager>
 deployContract(name: 'IPropAMM', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
 deployContract(name: 'IPropAMMExactOut', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMMExactOut>
 deployContract(name: 'IPropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAmmAdapter>
+deployContract(name: 'IUniswapV4Router', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IUniswapV4Router>
 deployContract(name: 'Tokens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
 deployContract(name: 'TransientLock', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransientLock>
 deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
@@ -102,6 +110,7 @@ deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContra
 deployContract(name: 'PermitProbe', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PermitProbe>
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
 deployContract(name: 'TransferProbe', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransferProbe>
+deployContract(name: 'UniswapV4Router', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.UniswapV4Router>
 
   deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
@@ -114,9 +123,11 @@ deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer 
 deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IOrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
+deployContract(name: 'IPoolManager', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPoolManager>
 deployContract(name: 'IPropAMM', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
 deployContract(name: 'IPropAMMExactOut', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMMExactOut>
 deployContract(name: 'IPropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAmmAdapter>
+deployContract(name: 'IUniswapV4Router', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IUniswapV4Router>
 deployContract(name: 'Tokens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
 deployContract(name: 'TransientLock', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransientLock>
 deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
@@ -133,6 +144,7 @@ deployContract(name: 'CurveLens', args: any[], signerOrOptions?: ethers.Signer |
 deployContract(name: 'PermitProbe', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PermitProbe>
 deployContract(name: 'PropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
 deployContract(name: 'TransferProbe', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransferProbe>
+deployContract(name: 'UniswapV4Router', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.UniswapV4Router>
 
     // default types
     getContractFactory(

@@ -13,6 +13,7 @@ const TRADES: readonly [what: string, pattern: string][] = [
   ['`swapExactOutput`', 'swapExactOutput.*'],
   ['signed order with a fee', 'gasless.*'],
   ['signed order, one Uniswap v3 pool', 'order.external.*.exactIn'],
+  ['signed order, one Uniswap v4 pool', 'order.managed.*.exactIn'],
   ['signed order, curve and one pool', 'order.split.*.exactIn'],
   ['the two transfers alone', 'floor.*'],
   ['Uniswap v2, Router02', 'v2.*'],

@@ -57,6 +57,8 @@ const ROUTE_ROWS: readonly [string, RouteName | 'v3'][] = [
   ['two pools', 'external2'],
   ['our own curve and a pool', 'split'],
   ['our own curve and two pools', 'split2'],
+  ['one pool of Uniswap v4', 'managed'],
+  ['our own curve and a pool of Uniswap v4', 'managedSplit'],
   ["Uniswap v3's SwapRouter by itself, paid by the taker", 'v3'],
 ];
 

@@ -1,5 +1,5 @@
 /**
- * Signed orders by route: our own curve, pools of Uniswap v3, and splits, with the same call data that the executor sends. Uniswap's own
+ * Signed orders by route: our own curve, pools of Uniswap v3 and v4, and splits, with the same call data that the executor sends. Uniswap's own
  * router is measured first, in the same pools and in the same state.
  */
 import { toSafeInt } from '../../core/amounts.js';
@@ -14,17 +14,28 @@ import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { permitCall } from '../../liquidity/permits.js';
 import { digestOf } from '../../server/swap/signature.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
+import { createUniswapV4 } from '../../liquidity/uniswap-v4.js';
+import { UniswapV4Router__factory } from '../../typechain-types/factories/periphery/UniswapV4Router__factory.js';
 import type { Measured } from './chain.js';
 import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';
 import { signatureOf, signedByTaker, takerKey } from './signing.js';
-import { addFullRangePool, deployV3, measureV3Pool, FEE_PPM, ROUTER_PATH } from './uniswap.js';
-import { PRICE, publishedArtifact, type BenchPair } from './world.js';
+import {
+  addFullRangePool,
+  addManagedPool,
+  deployV3,
+  deployV4,
+  measureV3Pool,
+  FEE_PPM,
+  ROUTER_PATH,
+} from './uniswap.js';
+import { DEPLOYER, PRICE, publishedArtifact, type BenchPair } from './world.js';
 
 /** A second pool of the pair, for routes of two calls. */
 const OTHER_TIER = { feePpm: 3000, spacing: 60 };
 const POOL = `uniswap-v3:${FEE_PPM}`;
 const OTHER_POOL = `uniswap-v3:${OTHER_TIER.feePpm}`;
+const MANAGED_POOL = `uniswap-v4:${FEE_PPM}`;
 
 /** Parts of each route, each trading as much as the others. */
 export const ROUTES = {
@@ -33,6 +44,8 @@ export const ROUTES = {
   external2: [POOL, OTHER_POOL],
   split: [OWN, POOL],
   split2: [OWN, POOL, OTHER_POOL],
+  managed: [MANAGED_POOL],
+  managedSplit: [OWN, MANAGED_POOL],
 } as const satisfies Record<string, readonly string[]>;
 
 export type RouteName = keyof typeof ROUTES;
@@ -72,16 +85,29 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
   const v3 = await deployV3(world);
   await measureV3Pool(world, v3, pair);
   await addFullRangePool(world, v3, pair, OTHER_TIER);
-  await chain.call(world.operator, venue.settler, 'setTarget', [v3.router.address, true]);
+  const v4 = await deployV4(world);
+  await addManagedPool(world, v4, pair);
+  const { abi, bytecode } = UniswapV4Router__factory;
+  const managedRouter = await chain.deploy(chain.signers[DEPLOYER]!, abi, bytecode, [v4.manager.address]);
+  for (const { address } of [v3.router, managedRouter])
+    await chain.call(world.operator, venue.settler, 'setTarget', [address, true]);
   await world.approveAll(world.taker, PERMIT2_ADDRESS);
   const lower = (address: string) => address.toLowerCase() as Address;
   const routerCode = publishedArtifact(ROUTER_PATH).bytecode as Hex;
-  const venueOf = () =>
-    createUniswapV3(
-      // Nothing but the router's code is read.
-      { call: async () => routerCode, batch: () => Promise.reject(new Error('offline')) },
-      { factory: lower(v3.factory.address), router: lower(v3.router.address), quoter: lower(v3.router.address) },
-    );
+  // Nothing but a router's code is read.
+  const readerOf = (code: Hex) => ({ call: async () => code, batch: () => Promise.reject(new Error('offline')) });
+  const venues = [
+    createUniswapV3(readerOf(routerCode), {
+      factory: lower(v3.factory.address),
+      router: lower(v3.router.address),
+      quoter: lower(v3.router.address),
+    }),
+    createUniswapV4(readerOf(bytecode), {
+      poolManager: lower(v4.manager.address),
+      router: lower(managedRouter.address),
+    }),
+  ];
+  const venueOf = (id: string) => venues.find(({ name }) => id.startsWith(name))!;
   await post(venue, [pair], 15);
 
   const fill = async (

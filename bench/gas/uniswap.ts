@@ -262,35 +262,62 @@ export async function measureV3Pool(world: World, v3: V3, pair: BenchPair): Prom
 const POOLS_SLOT = 6n;
 const LIQUIDITY_OFFSET = 3n;
 
-/** v4 through `UnlockRouter`. */
-export async function measureV4(world: World): Promise<Row[]> {
-  const { chain, pairs, maker, taker, compiled } = world;
+/** Contracts of v4. */
+interface V4 {
+  manager: Contract;
+  modifier: Contract;
+}
+
+/** v4 without pools; the maker lets it take its tokens. */
+export async function deployV4(world: World): Promise<V4> {
   const artifacts = '@uniswap/v4-core/out';
   const managerPath = `${artifacts}/PoolManager.sol/PoolManager.json`;
   const manager = await published(world, managerPath, [world.operator]);
   const modifierPath = `${artifacts}/PoolModifyLiquidityTest.sol/PoolModifyLiquidityTest.json`;
   const modifier = await published(world, modifierPath, [manager.address]);
+  await world.approveAll(world.maker, modifier.address);
+  return { manager, modifier };
+}
+
+type PoolKey = readonly [string, string, number, number, string];
+const keyOf = ({ token0, token1 }: Pool): PoolKey => [token0, token1, FEE_PPM, TICK_SPACING, ZeroAddress];
+
+/** The pool of a pair, with a wide position and a narrow one. */
+export async function addManagedPool(
+  { chain, maker }: World,
+  { manager, modifier }: V4,
+  pair: BenchPair,
+): Promise<void> {
+  const pool = poolOf(pair);
+  const key = keyOf(pool);
+  await chain.call(maker, manager, 'initialize', [key, pool.sqrtPriceX96]);
+  const [amount0, amount1] = amountsOf(pool, WIDE_BASE);
+  const liquidity = squareRoot(amount0 * amount1);
+  for (const [width, delta] of [[WIDE, liquidity] as const, [NARROW, liquidity / 10n] as const]) {
+    const { lower, upper } = rangeOf(pool, width);
+    const change = [lower, upper, delta, `0x${'00'.repeat(32)}`];
+    await chain.call(
+      maker,
+      modifier,
+      'modifyLiquidity((address,address,uint24,int24,address),(int24,int24,int256,bytes32),bytes)',
+      [key, change, '0x'],
+    );
+  }
+}
+
+/** v4 through `UnlockRouter`. */
+export async function measureV4(world: World): Promise<Row[]> {
+  const { chain, pairs, taker, compiled } = world;
+  const v4 = await deployV4(world);
+  const { manager } = v4;
   const { abi, bytecode } = compiled.UnlockRouter;
   const router = await chain.deploy(chain.signers[DEPLOYER]!, abi, bytecode, [manager.address]);
-  await world.approveAll(maker, modifier.address);
   await world.approveAll(taker, router.address);
   const coder = AbiCoder.defaultAbiCoder();
   const rows: Row[] = [];
   for (const pool of pairs.map(poolOf)) {
-    const key = [pool.token0, pool.token1, FEE_PPM, TICK_SPACING, ZeroAddress];
-    await chain.call(maker, manager, 'initialize', [key, pool.sqrtPriceX96]);
-    const [amount0, amount1] = amountsOf(pool, WIDE_BASE);
-    const liquidity = squareRoot(amount0 * amount1);
-    for (const [width, delta] of [[WIDE, liquidity] as const, [NARROW, liquidity / 10n] as const]) {
-      const { lower, upper } = rangeOf(pool, width);
-      const change = [lower, upper, delta, `0x${'00'.repeat(32)}`];
-      await chain.call(
-        maker,
-        modifier,
-        'modifyLiquidity((address,address,uint24,int24,address),(int24,int24,int256,bytes32),bytes)',
-        [key, change, '0x'],
-      );
-    }
+    await addManagedPool(world, v4, pool.pair);
+    const key = keyOf(pool);
     const id = keccak256(coder.encode(['address', 'address', 'uint24', 'int24', 'address'], key));
     const poolSlot = BigInt(keccak256(coder.encode(['bytes32', 'uint256'], [id, POOLS_SLOT])));
     const word = async (slot: bigint): Promise<bigint> => {

@@ -68,7 +68,7 @@ export const swapSettings = {
 /** The addresses of external venues. */
 function venueSettings(): Record<VenueSetting, z.ZodOptional<typeof address>> {
   const about = ({ kind, contract, about: text }: ReturnType<typeof venueContracts>[number]): string =>
-    contract === 'factory'
+    contract === kind.parent
       ? `with the others that begin like it, all or none: external liquidity of ${kind.title}; default: the manifest's, else the chain's where they are known`
       : text;
   return Object.fromEntries(
@@ -121,6 +121,8 @@ export interface SwapConfig {
   wrappedNative: Address;
   /** External liquidity. */
   venues: readonly VenueConfig[];
+  /** Venues of the chain for which the deployment lacks the router that it would have to have itself. */
+  unrouted: readonly VenueKind[];
 }
 
 /** A venue that is configured, or known of the chain. */
@@ -149,13 +151,15 @@ export function readSwapConfig(settings: SwapSettings, manifest: SwapManifest, p
   const { contracts } = manifest;
   const { permit2, orderSettler: settler } = contracts;
   if (settler === undefined || permit2 === undefined) return null;
+  const venues = VENUE_KINDS.map((kind) => ({ kind, config: readVenue(kind, settings, manifest, problems) }));
   return {
     permit2,
     settler,
     periphery: [contracts.lens, contracts.adapter].filter((one) => one !== undefined),
     tokens: readTokens(settings, manifest, problems),
     wrappedNative: wrappedNativeOf(settings, manifest),
-    venues: VENUE_KINDS.flatMap((kind) => readVenue(kind, settings, manifest, problems) ?? []),
+    venues: venues.flatMap(({ config }) => (config === null || config === 'unrouted' ? [] : [config])),
+    unrouted: venues.flatMap(({ kind, config }) => (config === 'unrouted' ? [kind] : [])),
   };
 }
 
@@ -197,13 +201,16 @@ function readTokenList(path: string, problems: string[]): z.output<typeof tokenL
   return undefined;
 }
 
-/** By the settings, else the manifest, else what is known of the chain; null where none of them names it. */
+/**
+ * By the settings, else the manifest, else what is known of the chain; null where none of them names it, `unrouted` where only the router is missing that
+ * the deployment would have to have.
+ */
 function readVenue(
   kind: VenueKind,
   settings: SwapSettings,
   { chainId, contracts, accounts }: SwapManifest,
   problems: string[],
-): VenueConfig | null {
+): VenueConfig | 'unrouted' | null {
   const all = venueContracts([kind]);
   const named = all.map(({ contract, setting, place }) => [contract, settings[setting] ?? contracts[place]] as const);
   if (named.every(([, at]) => at !== undefined)) {
@@ -216,6 +223,7 @@ function readVenue(
   }
   const known = accounts.length > 0 ? undefined : chainPreset(chainId)?.venues[kind.name];
   if (known === undefined) return null;
+  if (kind.hasOwnRouter === true) return 'unrouted';
   const places = all.map(({ contract }) => [contract, lower(known[contract]!.address)] as const);
   return { kind, contracts: Object.fromEntries(places) as VenueContracts, origin: 'preset' };
 }

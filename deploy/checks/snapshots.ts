@@ -14,6 +14,7 @@ export const SNAPSHOT_CONTRACTS = [
   'OrderSettler',
   'CurveLens',
   'PropAmmAdapter',
+  'UniswapV4Router',
 ] as const;
 
 /** Within the project. */

@@ -9,6 +9,7 @@ import { concat, keccak256 } from 'ethers';
 import { codeOf, currentRecord, type Context } from '../context.js';
 import { FIXED, FIXED_NAMES, PROXY_NAMES } from '../contracts.js';
 import { DeployError } from '../errors.js';
+import { V4_ROUTER } from '../uniswap-v4.js';
 import { writeJson, type DeploymentRecord } from '../record.js';
 
 export const EXPLORERS = ['etherscan', 'blockscout', 'sourcify'] as const;
@@ -49,6 +50,9 @@ function verificationTargets(
       const [args, codeHash] = [record.constructorArgs[name] ?? '0x', record.codeHashes[name] ?? '0x'];
       return describe(name, record.contracts[name], FIXED[name], args, codeHash);
     }),
+    ...v4Router(record).map(({ address, args, codeHash }) =>
+      describe(V4_ROUTER.name, address, V4_ROUTER.source, args, codeHash),
+    ),
     ...PROXY_NAMES.map((name) => {
       const { address, contract, constructorArgs, codeHash } = record.implementations[name];
       return describe(`${name} implementation`, address, contract, constructorArgs, codeHash);
@@ -60,6 +64,13 @@ function verificationTargets(
     throw new DeployError('BAD_ARGUMENT', `nothing is called ${unknown}; there are ${names}`);
   }
   return targets.filter(({ name }) => only === undefined || only.includes(name));
+}
+
+/** Empty for a deployment without one. */
+function v4Router({ contracts, constructorArgs, codeHashes }: DeploymentRecord) {
+  const { uniswapV4Router: address } = contracts;
+  const [args, codeHash] = [constructorArgs[V4_ROUTER.name], codeHashes[V4_ROUTER.name]];
+  return address === undefined || args === undefined || codeHash === undefined ? [] : [{ address, args, codeHash }];
 }
 
 /**

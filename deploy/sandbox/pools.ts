@@ -11,6 +11,7 @@ import {
   type InterfaceAbi,
   type JsonRpcProvider,
 } from 'ethers';
+import { squareRoot } from '../../core/swap/pool-math.js';
 import { sandboxIssuerKey } from './accounts.js';
 import { WETH_ADDRESS } from './canonical.js';
 import type { ManifestMarket } from '../manifest.js';
@@ -25,9 +26,9 @@ const ROUTER_02 = '@uniswap/swap-router-contracts/artifacts/contracts/SwapRouter
 const FEE_PPM = 500;
 const TICK_SPACING = 10;
 /** Ticks to either side of the price that a position covers: about 10 % for the wide one, 1 % for the narrow one. */
-const WIDTHS = [960, 100] as const;
+export const WIDTHS = [960, 100] as const;
 /** Dollars on each side of the wide position, and of the narrow one. */
-const DEPTHS = [400_000n, 100_000n] as const;
+export const DEPTHS = [400_000n, 100_000n] as const;
 /** Dollars per token: the first prices of the example makers. */
 const DOLLARS: Record<SandboxSymbol, bigint> = { WETH: 2_500n, USDC: 1n, DAI: 1n, cbBTC: 65_000n };
 
@@ -85,7 +86,7 @@ export async function deployPools(
 export async function publish(deployer: Wallet, path: string, ...args: unknown[]): Promise<Contract> {
   const { abi, bytecode } = JSON.parse(readFileSync(require.resolve(path), 'utf8')) as {
     abi: InterfaceAbi;
-    bytecode: string;
+    bytecode: string | { object: string };
   };
   const contract = await new ContractFactory(abi, bytecode, deployer).deploy(...args);
   await contract.deploymentTransaction()?.wait();
@@ -103,30 +104,26 @@ export function sorted(tokens: readonly SandboxToken[], pair: string): [SandboxT
 export const unitsWorth = (token: SandboxToken, dollars: bigint): bigint =>
   (parseUnits('1', token.decimals) * dollars) / DOLLARS[token.symbol];
 
-async function addPool(
-  positions: Contract,
-  owner: Wallet,
+/** The price of a pair at the example makers' first prices, and its tick, rounded down to the spacing. */
+export function startOf(
   [token0, token1]: [SandboxToken, SandboxToken],
-): Promise<void> {
+  spacing: number,
+): { sqrtPrice: bigint; tick: number } {
   const many = 10n ** 15n;
   const [worth0, worth1] = [unitsWorth(token0, many), unitsWorth(token1, many)];
-  const sqrtPrice = squareRoot((worth1 << 192n) / worth0);
+  const tick = Math.floor(Math.log(Number(worth1) / Number(worth0)) / Math.log(1.0001) / spacing) * spacing;
+  return { sqrtPrice: squareRoot((worth1 << 192n) / worth0), tick };
+}
+
+async function addPool(positions: Contract, owner: Wallet, both: [SandboxToken, SandboxToken]): Promise<void> {
+  const [token0, token1] = both;
+  const { sqrtPrice, tick } = startOf(both, TICK_SPACING);
   const pool = [token0.address, token1.address, FEE_PPM] as const;
   await mined(positions.getFunction('createAndInitializePoolIfNecessary').send(...pool, sqrtPrice, GAS));
-  const tick = Math.floor(Math.log(Number(worth1) / Number(worth0)) / Math.log(1.0001) / TICK_SPACING) * TICK_SPACING;
   for (const [i, width] of WIDTHS.entries()) {
     const depth = DEPTHS[i] ?? 0n;
     const amounts = [unitsWorth(token0, depth), unitsWorth(token1, depth)];
     const position = [...pool, tick - width, tick + width + TICK_SPACING, ...amounts, 0, 0, owner.address, MaxUint256];
     await mined(positions.getFunction('mint').send(position, GAS));
-  }
-}
-
-function squareRoot(value: bigint): bigint {
-  let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2));
-  for (;;) {
-    const next = (root + value / root) / 2n;
-    if (next >= root) return root;
-    root = next;
   }
 }

@@ -5,6 +5,7 @@ import { sandboxAccounts, sandboxIssuerKey, type SandboxRole } from './accounts.
 import { PERMIT2_ADDRESS, placeGasPriceOracle, placePermit2, placeWeth } from './canonical.js';
 import { deployCurvebook, type DeployMarket } from '../deploy.js';
 import type { SandboxManifest } from '../manifest.js';
+import { deployManagedPools } from './managed-pools.js';
 import { deployPairs } from './pairs.js';
 import { deployPools, type SandboxRouter } from './pools.js';
 import { sandboxTokenList } from './token-list.js';
@@ -38,6 +39,8 @@ export interface SandboxOptions {
   pools?: boolean;
   /** Adds Uniswap v2 with a pair per market, which the settler may call. */
   pairs?: boolean;
+  /** Adds Uniswap v4 with a pool per market, which the settler may call by our own router. */
+  managedPools?: boolean;
   /** Of Uniswap v3. Default: SwapRouter02, as the real chain has it. */
   router?: SandboxRouter;
   log: (line: string) => void;
@@ -72,13 +75,16 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
   const pools =
     options.pools === true ? await deployPools(provider, tokens, markets, options.router ?? 'SwapRouter02') : null;
   const pairs = options.pairs === true ? await deployPairs(provider, tokens, markets) : null;
+  const managed = options.managedPools === true ? await deployManagedPools(provider, tokens, markets) : null;
   const { manifest, custodian, entrypoint } = await deployCurvebook({
     deployer: wallets.owner,
     owner: wallets.owner.address,
     curvePosters: [wallets.poster.address],
     claimPosters: [wallets.settler.address],
     executors: [wallets.executor.address],
-    targets: [pools?.uniswapV3Router, pairs?.uniswapV2Router].filter((router) => router !== undefined),
+    targets: [pools?.uniswapV3Router, pairs?.uniswapV2Router, managed?.uniswapV4Router].filter(
+      (router) => router !== undefined,
+    ),
     withdrawDelaySec: options.withdrawDelaySec ?? 600,
     tokens,
     markets,
@@ -94,7 +100,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     deploymentId,
     rpcUrl: options.rpcUrl,
     serverUrl: options.serverUrl,
-    contracts: { ...contracts, ...Object.fromEntries(tokenContracts), ...pools, ...pairs },
+    contracts: { ...contracts, ...Object.fromEntries(tokenContracts), ...pools, ...pairs, ...managed },
     deploymentBlock,
     tokens: manifest.tokens,
     tokenList: sandboxTokenList(chainId, manifest.tokens),

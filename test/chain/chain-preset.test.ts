@@ -3,34 +3,40 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ContractFactory, ZeroAddress, getAddress, isAddress, type InterfaceAbi } from 'ethers';
+import { ContractFactory, ZeroAddress, getAddress, isAddress, keccak256, type InterfaceAbi } from 'ethers';
 import { loadConfig, type Config } from '../../cli/config.js';
 import { ConfigError } from '../../cli/errors.js';
 import { inspectSwaps } from '../../cli/roles/swap-check.js';
 import type { Address, Hex } from '../../core/types.js';
 import { chainPreset } from '../../deploy/chain-preset.js';
-import { configureCommand } from '../../deploy/commands.js';
+import { verifyCommand } from '../../deploy/checks/verify.js';
+import { configureCommand, statusCommand } from '../../deploy/commands.js';
 import { parseConfig } from '../../deploy/config.js';
-import { deployCommand } from '../../deploy/install.js';
+import { deployCommand, deployDryRun } from '../../deploy/install.js';
 import { uniswapV3 } from '../../liquidity/uniswap-v3.js';
+import { uniswapV4 } from '../../liquidity/uniswap-v4.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
 
 const PERIPHERY = '@uniswap/v3-periphery/artifacts/contracts';
 const ROUTER_02 = '@uniswap/swap-router-contracts/artifacts/contracts/SwapRouter02.sol/SwapRouter02.json';
+const POOL_MANAGER = '@uniswap/v4-core/out/PoolManager.sol/PoolManager.json';
 const KEY = (digit: string): string => `0x${digit.repeat(64)}`;
 const BASE = chainPreset(8453)!;
 
 const require = createRequire(import.meta.url);
 const artifactOf = (path: string) =>
-  JSON.parse(readFileSync(require.resolve(path), 'utf8')) as { abi: InterfaceAbi; bytecode: string };
+  JSON.parse(readFileSync(require.resolve(path), 'utf8')) as {
+    abi: InterfaceAbi;
+    bytecode: string | { object: string };
+  };
 
 describe('what is known of chain 8453', () => {
   it('is an address with its checksum and its source each time, and nothing of other chains', () => {
     const venues = Object.values(BASE.venues).flatMap((venue) => Object.values(venue ?? {}));
     const places = [...Object.values(BASE.contracts), ...venues, ...BASE.tokens];
-    expect(places).to.have.length(11);
+    expect(places).to.have.length(12);
     for (const { address, source } of places) {
       expect(isAddress(address) && getAddress(address) === address, address).to.equal(true);
       expect(source.length).to.be.above(10);
@@ -68,9 +74,10 @@ describe('a deployment on a chain with the id 8453', function () {
   const { wrappedNative } = BASE.contracts;
   const venue = (name: string): Record<string, string> =>
     Object.fromEntries(Object.entries(BASE.venues[name]!).map(([contract, { address }]) => [contract, address]));
-  const [v3, v2] = [venue('uniswap-v3'), venue('uniswap-v2')] as [
+  const [v3, v2, v4] = [venue('uniswap-v3'), venue('uniswap-v2'), venue('uniswap-v4')] as [
     Record<'factory' | 'router' | 'quoter', string>,
     Record<'factory' | 'router', string>,
+    Record<'poolManager', string>,
   ];
 
   before(async () => (world = await startOwnerWorld()));
@@ -113,6 +120,8 @@ describe('a deployment on a chain with the id 8453', function () {
       ['uniswap-v3', 'preset', v3.router.toLowerCase()],
       ['uniswap-v2', 'preset', v2.router.toLowerCase()],
     ]);
+    expect(swap?.unrouted.map(({ name }) => name)).to.deep.equal(['uniswap-v4']);
+    expect(world.printed().join('\n')).to.contain(`Uniswap v4 is not at ${v4.poolManager}: it gets no router`);
   });
 
   it('refuses to configure a router that is something else', async () => {
@@ -149,6 +158,66 @@ describe('a deployment on a chain with the id 8453', function () {
     // An empty list is a decision, and takes the right away again.
     const none = await configureCommand(await world.context(), world.config({ targets: [] }), 'dry-run');
     expect(none.map(({ summary }) => summary)).to.have.members(targets.map((at) => `- external target ${at}`));
+  });
+
+  it('deploys a router of its own for the manager of Uniswap v4, also beside a deployment that is complete', async () => {
+    const { provider } = world.chain;
+    const before = world.record();
+    await provider.send('hardhat_setCode', [v4.poolManager, '0x6001']);
+    const { code, message } = await refusal(deployCommand(await world.context(), world.config()));
+    expect(code).to.equal('BAD_CONFIG');
+    expect(message).to.contain(`${v4.poolManager.toLowerCase()} is not Uniswap's PoolManager`);
+    const nowhere = getAddress(`0x${'ab'.repeat(20)}`);
+    const empty = await refusal(deployCommand(await world.context(), world.config({ uniswapV4PoolManager: nowhere })));
+    expect(empty).to.deep.equal({
+      code: 'BAD_CONFIG',
+      message: `uniswapV4PoolManager: nothing is at ${nowhere}`,
+    });
+    await place(v4.poolManager, POOL_MANAGER, world.config().owner);
+    world.printed();
+    expect(await deployDryRun(await world.context(), world.config())).to.equal(null);
+    expect(world.printed()).to.include(`uniswapV4Router: UniswapV4Router for the manager ${v4.poolManager}`);
+    expect(world.record()).to.deep.equal(before);
+
+    const record = await deployCommand(await world.context(), world.config());
+    expect(record).to.deep.equal(world.record());
+    const { uniswapV4Router: router } = record.contracts;
+    expect(record.contracts).to.deep.equal({
+      ...before.contracts,
+      uniswapV4PoolManager: v4.poolManager,
+      uniswapV4Router: router,
+    });
+    expect(record.codeHashes['uniswapV4Router']).to.equal(keccak256(await provider.getCode(router!)));
+    expect(await deployCommand(await world.context(), world.config()), 'once').to.deep.equal(record);
+    expect(load().swap?.unrouted).to.deep.equal([]);
+    expect(load().swap?.venues.map(({ kind, origin }) => [kind.name, origin])).to.deep.include([
+      'uniswap-v4',
+      'manifest',
+    ]);
+
+    const actions = await configureCommand(await world.context(), world.config(), 'send');
+    expect(actions.map(({ summary }) => summary)).to.deep.equal([`+ external target ${router}`]);
+    expect(await configureCommand(await world.context(), world.config(), 'dry-run')).to.deep.equal([]);
+    expect(world.record().contracts).to.include({ uniswapV4Router: router, uniswapV3Router: v3.router });
+    world.printed();
+    await statusCommand(await world.context());
+    expect(world.printed()).to.include(`uniswapV4Router ${router}`);
+    const named = await refusal(verifyCommand(await world.context(), ['nothing']));
+    expect(named.message).to.match(/ uniswapV4Router,/);
+
+    // Another manager gets another router, and the settler forgets the one before.
+    const { abi, bytecode } = artifactOf(POOL_MANAGER);
+    const other = await new ContractFactory(abi, bytecode, world.chain.signers[9]).deploy(world.config().owner);
+    await other.waitForDeployment();
+    const moved = world.config({ uniswapV4PoolManager: await other.getAddress() });
+    const next = await deployCommand(await world.context(), moved);
+    expect(next.contracts.uniswapV4PoolManager).to.equal(await other.getAddress());
+    expect(next.contracts.uniswapV4Router).to.not.equal(router);
+    const change = await configureCommand(await world.context(), moved, 'dry-run');
+    expect(change.map(({ summary }) => summary)).to.have.members([
+      `- external target ${router}`,
+      `+ external target ${next.contracts.uniswapV4Router}`,
+    ]);
   });
 
   it('stops a start with a token list of other chains', () => {
@@ -188,6 +257,7 @@ describe('what a server with swaps finds on its chain', function () {
       tokens: [{ chainId: 8453, address: lower('weth'), symbol: 'WETH', name: 'WETH', decimals: 18, logoURI: '' }],
       wrappedNative: lower('weth'),
       venues: venue('manifest'),
+      unrouted: [],
       ...change,
     };
     return {
@@ -213,15 +283,16 @@ describe('what a server with swaps finds on its chain', function () {
 
   it('is each thing that is missing, with what to do', async () => {
     const { missing, wrong } = await inspectSwaps(rpc, {
-      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], venues: [] }),
+      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], venues: [], unrouted: [uniswapV4] }),
       keys: { executor: KEY('5') as Hex },
     });
     expect(wrong).to.deep.equal([]);
-    expect(missing).to.have.length(5);
+    expect(missing).to.have.length(6);
     for (const [i, text] of [
       'no Permit2',
       'WRAPPED_NATIVE',
       'no token list',
+      'no liquidity of Uniswap v4',
       'external liquidity',
       'executors',
     ].entries()) {

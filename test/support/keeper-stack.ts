@@ -50,7 +50,7 @@ export type KeeperChain = Pick<ManualChain, 'manifest' | 'rpcUrl' | 'address' | 
 /** Starts a chain in this process and deploys the sandbox on it. */
 export async function startManualChain(
   marketCount = 1,
-  options: Pick<SandboxOptions, 'pools' | 'pairs' | 'router'> = {},
+  options: Pick<SandboxOptions, 'pools' | 'pairs' | 'managedPools' | 'router'> = {},
 ): Promise<ManualChain> {
   const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
   const { rpcUrl } = running;

@@ -7,6 +7,8 @@ export type { ICustodian } from './ICustodian.js';
 export type { IEntrypoint } from './IEntrypoint.js';
 export type { IOrderSettler } from './IOrderSettler.js';
 export type { IPermit2 } from './IPermit2.js';
+export type { IPoolManager } from './IPoolManager.js';
 export type { IPropAMM } from './IPropAMM.js';
 export type { IPropAMMExactOut } from './IPropAMMExactOut.js';
 export type { IPropAmmAdapter } from './IPropAmmAdapter.js';
+export type { IUniswapV4Router } from './IUniswapV4Router.js';

@@ -5,3 +5,4 @@ export type { CurveLens } from './CurveLens.js';
 export type { PermitProbe } from './PermitProbe.js';
 export type { PropAmmAdapter } from './PropAmmAdapter.js';
 export type { TransferProbe } from './TransferProbe.js';
+export type { UniswapV4Router } from './UniswapV4Router.js';

@@ -10,7 +10,8 @@ import { WETH_USDC } from '../markets.js';
 import type { Random } from '../random.js';
 
 const Q96 = 2n ** 96n;
-const FEES_PPM = [100n, 500n, 3_000n, 10_000n];
+/** Of tiers, and of pools of v4 whose protocol takes its own fee first. */
+const FEES_PPM = [100n, 500n, 3_000n, 10_000n, 600n, 3_997n, 10_990n];
 
 /** A curve of WETH-USDC with a best price near `priceTicks`, some of it taken, and a vault that may hold less than its depth. */
 export function randomCurveSource(random: Random, priceTicks: bigint, isBuy: boolean): Source {
@@ -41,10 +42,12 @@ export function randomPoolSource(random: Random, id: string, priceTicks: bigint,
   // Liquidity of x WETH and its worth in USDC over all prices is x times the square root of the price.
   const perWeth = squareRoot(10n ** 18n * cents * 10_000n);
   let end = sqrtPrice;
-  const ranges: PoolRange[] = Array.from({ length: random.int(1, 10) }, () => {
+  let liquidity = 0n;
+  const ranges: PoolRange[] = Array.from({ length: random.int(1, 10) }, (_, i) => {
     const move = random.big(1n, 20_000n);
     end = zeroForOne ? (end * (1_000_000n - move)) / 1_000_000n : (end * (1_000_000n + move)) / 1_000_000n;
-    const liquidity = random.int(0, 9) === 0 ? 0n : perWeth * random.big(1n, 3_000n);
+    // Now and then a range ends where a word of the bitmap does, and liquidity stays.
+    if (i === 0 || random.int(0, 4) > 0) liquidity = random.int(0, 9) === 0 ? 0n : perWeth * random.big(1n, 3_000n);
     return { liquidity, endSqrtPrice: end };
   });
   return poolSource({ id, zeroForOne, feePpm: random.pick(FEES_PPM), sqrtPrice, ranges });

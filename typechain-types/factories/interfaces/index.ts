@@ -7,6 +7,8 @@ export { ICustodian__factory } from './ICustodian__factory.js';
 export { IEntrypoint__factory } from './IEntrypoint__factory.js';
 export { IOrderSettler__factory } from './IOrderSettler__factory.js';
 export { IPermit2__factory } from './IPermit2__factory.js';
+export { IPoolManager__factory } from './IPoolManager__factory.js';
 export { IPropAMM__factory } from './IPropAMM__factory.js';
 export { IPropAMMExactOut__factory } from './IPropAMMExactOut__factory.js';
 export { IPropAmmAdapter__factory } from './IPropAmmAdapter__factory.js';
+export { IUniswapV4Router__factory } from './IUniswapV4Router__factory.js';

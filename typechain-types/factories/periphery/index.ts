@@ -5,3 +5,4 @@ export { CurveLens__factory } from './CurveLens__factory.js';
 export { PermitProbe__factory } from './PermitProbe__factory.js';
 export { PropAmmAdapter__factory } from './PropAmmAdapter__factory.js';
 export { TransferProbe__factory } from './TransferProbe__factory.js';
+export { UniswapV4Router__factory } from './UniswapV4Router__factory.js';
