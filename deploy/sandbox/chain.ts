@@ -1,4 +1,5 @@
 /** The sandbox's chain: Hardhat's simulated network behind HTTP and WebSocket JSON-RPC. */
+import { fileURLToPath } from 'node:url';
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre';
 import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from './accounts.js';
 import { assertPortFree } from './ports.js';
@@ -18,12 +19,19 @@ interface RunningChain {
 }
 
 /**
+ * To Hardhat, a chain has no artifacts: it would read all of them at each start, to explain reverts by our sources. Other nodes don't do
+ * that either; the data of a revert say the same.
+ */
+export const NO_ARTIFACTS = { artifacts: fileURLToPath(new URL('no-artifacts', import.meta.url)) };
+
+/**
  * Starts the chain in this process. No project configuration is loaded, which makes it listen within a second. Blocks may share
  * a timestamp, so that chain time follows the wall clock at any block time and whatever is mined in between.
  */
 export async function startChain({ host, port, blockTimeMs }: ChainOptions): Promise<RunningChain> {
   await assertPortFree(host, port, 'RPC_PORT');
   const hre = await createHardhatRuntimeEnvironment({
+    paths: NO_ARTIFACTS,
     networks: {
       node: {
         type: 'edr-simulated',

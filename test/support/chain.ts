@@ -1,5 +1,6 @@
 import { BrowserProvider, type Signer } from 'ethers';
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre';
+import { NO_ARTIFACTS } from '../../deploy/sandbox/chain.js';
 
 /** A chain inside the test process that mines each transaction at once. */
 export interface TestChain {
@@ -12,6 +13,7 @@ export interface TestChain {
 /** Starts a chain with the rules of the sandbox's, and with a limit on the gas of one transaction when it is given. No project configuration is loaded and nothing is compiled. */
 export async function startTestChain({ transactionGasCap }: { transactionGasCap?: bigint } = {}): Promise<TestChain> {
   const hre = await createHardhatRuntimeEnvironment({
+    paths: NO_ARTIFACTS,
     networks: {
       test: {
         type: 'edr-simulated',
