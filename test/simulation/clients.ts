@@ -37,6 +37,8 @@ export interface Clients {
 const MID_TICKS = 250_000;
 const ANSWER_MS = 5_000;
 const NET_MS = 30;
+/** So many times what it has, about, asks a maker for that asks for too much. */
+const GREED = 10n;
 
 /** Everybody outside of the backend. `markets` are those of the chain. */
 export function createClients(world: Simulation, backend: Backend, markets: readonly Market[]): Clients {
@@ -151,7 +153,12 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     if (what < 45) return quote(role);
     if (what < 70) return cancel(role);
     if (what < 78) return chain.deposit(role, token, worth(token, decisions.int(`units ${role}`, 1, 1_000)));
-    if (what < 88) return chain.request(role, token, worth(token, decisions.int(`units ${role}`, 1, 1_500)));
+    if (what < 88) {
+      const units = worth(token, decisions.int(`units ${role}`, 1, 1_500));
+      // Anybody may ask for any amount. The others have to have something left to quote.
+      const isGreedy = role === MAKER_ROLES.at(-1) && decisions.int(`greedy ${role}`, 0, 1) === 0;
+      return chain.request(role, token, isGreedy ? GREED * units : units);
+    }
     return chain.execute(role, token);
   }
 
