@@ -1,3 +1,4 @@
+import { toSafeInt } from '../../core/amounts.js';
 import { MAX_REORG_BLOCKS } from '../../keepers/watcher/reconcile.js';
 import { checkPosts } from '../../keepers/poster/check-posts.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
@@ -26,7 +27,7 @@ export async function runPartitions(line: CommandLine, io: Io): Promise<number> 
   const extra = takesNumber ? more[0] : which;
   if (extra !== undefined) throw new UsageError(`unexpected argument: ${extra}`);
   if (takesNumber && !/^[1-9]\d{0,5}$/.test(which ?? '')) throw new UsageError('name the number of a partition');
-  const no = Number(which);
+  const no = takesNumber ? toSafeInt(which!) : 0;
   return withDatabase(commandConfig(line), async (db) => {
     if (verb === 'list') return show(line, io, await readPartitions(db));
     if (verb === 'cut') return show(line, io, await cutOutbox(db, Date.now()));

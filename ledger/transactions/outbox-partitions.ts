@@ -47,8 +47,11 @@ export async function readPartitions(db: Db): Promise<Partition[]> {
   for (const { name, bound, bytes } of rows) {
     const [, no = ''] = /^outbox_part_(\d+)$/.exec(name) ?? [];
     const [, from, to] = /FROM \((?:MINVALUE|'(\d+)')\) TO \((?:MAXVALUE|'(\d+)')\)/.exec(bound) ?? [];
-    const range = { fromMs: from === undefined ? null : Number(from), toMs: to === undefined ? null : Number(to) };
-    partitions.push({ no: toSafeInt(BigInt(no)), ...range, bytes, detached: await readDetached(db.knex, name) });
+    const range = {
+      fromMs: from === undefined ? null : toSafeInt(from),
+      toMs: to === undefined ? null : toSafeInt(to),
+    };
+    partitions.push({ no: toSafeInt(no), ...range, bytes, detached: await readDetached(db.knex, name) });
   }
   return partitions.sort((a, b) => a.no - b.no);
 }

@@ -28,7 +28,7 @@ const REORG_BLOCKS = 64;
 
 forEachDatabase((name, _open, openBare) =>
   describe(`partitions of the outbox, ${name}`, function () {
-    this.timeout(120_000);
+    this.timeout(240_000);
     let chain: ManualChain;
     let stack: KeeperStack;
     let db: Db;

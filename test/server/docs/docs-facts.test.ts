@@ -276,6 +276,7 @@ describe('the guides', () => {
       ...captures(read('keepers/chain/rpc.ts'), /readonly code = '(\w+)'/g),
       // Codes of the database.
       ...captures(read('ledger/errors.ts'), /^ {2}\| '(\w+)'/gm),
+      ...captures(read('ledger/transactions/partition-locks.ts'), /^ {2}\| '(\w+)'/gm),
     ]);
     const ofCode = read('docs/operators.md').slice(0, read('docs/operators.md').indexOf('| code | meaning |'));
     for (const text of [ofCode, read('docs/runbook.md'), read('README.md')])
@@ -286,6 +287,12 @@ describe('the guides', () => {
           )
         )
           expect([...known], name).to.include(name);
+  });
+
+  it('explain every code of partitions, and no other', () => {
+    const codes = captures(read('ledger/transactions/partition-locks.ts'), /^ {2}\| '(\w+)'/gm);
+    const [, section = ''] = read('docs/operators.md').split('### Old posts out of the database');
+    expect(captures(section.slice(0, section.indexOf('\n## ')), /^\| `(\w+)` \|/gm)).to.have.members(codes);
   });
 
   it('link to files and headings that exist', () => {
