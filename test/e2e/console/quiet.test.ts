@@ -81,11 +81,7 @@ if (hasBrowser()) {
       expect(opened.problems().filter((problem) => !/status of 400.*\/api\/v1\/price/.test(problem))).to.deep.equal([]);
     });
 
-    const isFocused = (what: Locator): Promise<boolean> =>
-      what.evaluate('(element) => element === document.activeElement').then(
-        (is) => is === true,
-        () => false,
-      );
+    const isFocused = async (what: Locator): Promise<boolean> => (await what.and(page.locator(':focus')).count()) > 0;
 
     /** Goes there by Tab, as far as it takes. */
     async function tabTo(what: Locator): Promise<void> {

@@ -61,7 +61,7 @@ export function FillPicture({ geometry, base, quote }: { geometry: FillGeometry;
           {x(leg.to) - x(leg.from) > 26 && (
             <text x={(x(leg.from) + x(leg.to)) / 2} y={HEIGHT - BOTTOM - 10} textAnchor="middle" className="label">
               {i + 1}
-              {x(leg.to) - x(leg.from) > 96 && (
+              {x(leg.to) - x(leg.from) > 122 && (
                 <tspan className="detail">
                   {' '}
                   {shortHex(leg.maker)} · {shown(leg.base, 4)}

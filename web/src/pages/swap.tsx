@@ -279,15 +279,17 @@ export function SwapPage() {
       </form>
       {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
-      {amount.units !== null && sell !== buy && (mode !== 'limit' || limit.units !== null) && (
-        <CopyAs
-          swap={{
-            ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode },
-            minBuyUnits: (mode === 'limit' ? limit.units : least) ?? 1n,
-            url: window.location.origin,
-          }}
-        />
-      )}
+      <CopyAs
+        swap={
+          amount.units === null || sell === buy || (mode === 'limit' && limit.units === null)
+            ? null
+            : {
+                ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode },
+                minBuyUnits: (mode === 'limit' ? limit.units : least) ?? 1n,
+                url: window.location.origin,
+              }
+        }
+      />
       <History address={session?.address ?? null} taker={session === null ? null : taker} />
     </>
   );

@@ -3,12 +3,13 @@ import type { SnippetSwap } from './snippet-swap.js';
 import { SNIPPETS, snippet } from './snippets.js';
 import type { SnippetName } from './snippets.js';
 
-/** The swap as a program, to copy. */
-export function CopyAs({ swap }: { swap: SnippetSwap }) {
+/** The swap as a program, to copy; null while what is typed is none. */
+export function CopyAs({ swap }: { swap: SnippetSwap | null }) {
   const [name, setName] = useState<SnippetName>('viem');
   const [said, setSaid] = useState('');
-  const code = snippet(name, swap);
+  const code = swap === null ? null : snippet(name, swap);
   async function copy(): Promise<void> {
+    if (code === null) return;
     try {
       await navigator.clipboard.writeText(code);
       setSaid('copied');
@@ -25,14 +26,18 @@ export function CopyAs({ swap }: { swap: SnippetSwap }) {
             {one}
           </button>
         ))}
-        <button type="button" onClick={() => void copy()}>
+        <button type="button" disabled={code === null} onClick={() => void copy()}>
           Copy
         </button>
         <span role="status">{said}</span>
       </div>
-      <pre tabIndex={0} aria-label={`The swap as ${name}`}>
-        {code}
-      </pre>
+      {code === null ? (
+        <p role="status">Enter the amounts first.</p>
+      ) : (
+        <pre tabIndex={0} aria-label={`The swap as ${name}`}>
+          {code}
+        </pre>
+      )}
     </details>
   );
 }
