@@ -53,13 +53,23 @@ export function readVerb<T extends string>(command: string, verb: string | undef
 /** Options of one command: those with a value, which may be given several times, and switches. */
 export type OwnOptions = Readonly<Record<string, 'value' | 'switch'>>;
 
+/** Options that only some verbs of a command take, with those verbs. */
+export type OptionsOfVerbs = Readonly<Record<string, readonly string[]>>;
+
+interface Takes {
+  name: string;
+  help: string;
+  options?: OwnOptions | undefined;
+  ofVerbs?: OptionsOfVerbs | undefined;
+}
+
 /**
- * Reads the command line of a command. Throws ConfigError for an option that does not exist, or that the command's help does not name: no
- * option is silently ignored.
+ * Reads the command line of a command. Throws ConfigError for an option that does not exist, that the command's help does not name, or that
+ * is another verb's: no option is silently ignored, since `--dry-run` would be carried out then.
  */
 export function readCommandLine(
   args: readonly string[],
-  { name, help: ownHelp, options = {} }: { name: string; help: string; options?: OwnOptions },
+  { name, help: ownHelp, options = {}, ofVerbs = {} }: Takes,
 ): CommandLine {
   try {
     const { values, positionals, tokens } = parseArgs({
@@ -92,6 +102,10 @@ export function readCommandLine(
       const isTaken = new RegExp(`--${token.name}(?![a-z-])`).test(ownHelp);
       if (!isTaken)
         throw new UsageError(`${name} takes no --${token.name}; curvebook help ${name} lists what it takes`);
+      const [verb] = positionals;
+      const takers = Object.hasOwn(ofVerbs, token.name) ? ofVerbs[token.name] : undefined;
+      if (verb !== undefined && takers?.includes(verb) === false)
+        throw new UsageError(`${name} ${verb} takes no --${token.name}: it is for ${takers.join(' and ')}`);
     }
     const overrides: CommandLine['overrides'] = {};
     for (const [option, setting] of Object.entries(SETTING_OPTIONS)) {

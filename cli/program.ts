@@ -1,5 +1,5 @@
 /** The `curvebook` program: finds the command of a command line, runs it, and reports its errors. */
-import { readCommandLine } from './arguments.js';
+import { readCommandLine, type CommandLine } from './arguments.js';
 import type { Io } from './commands/command.js';
 import { COMMANDS, OVERVIEW, SERVE } from './commands/list.js';
 import { UsageError } from './errors.js';
@@ -17,10 +17,10 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
     if (name === 'help') return tell(io, helpOf(rest));
     if (name === 'serve') return await serve(rest, io);
     const command = commandNamed(name);
-    const line = readCommandLine(rest, { name, help: command.help, options: command.options ?? {} });
-    if (line.help) return tell(io, command.help);
-    const unexpected = line.positionals[command.maxArguments];
-    if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
+    const { help, options, ofVerbs, maxArguments } = command;
+    const line = readCommandLine(rest, { name, help, options, ofVerbs });
+    if (line.help) return tell(io, help);
+    refuseBeyond(maxArguments, line);
     const run = await command.load();
     return await run(line, io);
   } catch (error) {
@@ -34,8 +34,15 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
 async function serve(args: readonly string[], io: Io): Promise<number> {
   const line = readCommandLine(args, { name: 'serve', help: SERVE.help });
   if (line.help) return tell(io, SERVE.help);
+  refuseBeyond(SERVE.maxArguments, line);
   const { runServe } = await import('./serve.js');
   return runServe(line);
+}
+
+/** Throws UsageError for more arguments than there may be. */
+function refuseBeyond(maxArguments: number, { positionals }: CommandLine): void {
+  const unexpected = positionals[maxArguments];
+  if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
 }
 
 function tell({ output }: Io, text: string): number {

@@ -142,7 +142,12 @@ function describe(error: unknown, directory: string | null): string {
   const reason = reasonOf(error);
   if (directory === null) return reason;
   const path = join(directory, 'sandbox-error.log');
-  writeFileSync(path, `${inspect(error, { depth: 6 })}\n`);
+  try {
+    writeFileSync(path, `${inspect(error, { depth: 6 })}\n`);
+  } catch {
+    // The folder may be what is wrong.
+    return reason;
+  }
   return `${reason} (all of it is in ${path})`;
 }
 

@@ -27,7 +27,9 @@ together, as far as a role of the process uses them:
   books are cut at once after each, which the poster logs
 - \`POLL_INTERVAL_MS\` of a watcher must be less than 5000, the age at which the ledger is stale
 - \`FEE_CEILING_GWEI\` must be at least 0.001 where a role sends transactions, and \`POST_BUDGET_GWEI_PER_HOUR\` pay for a post of 60000 gas at it
-- \`SWAP_ORDER_TTL_SEC\` must not be less than \`SWAP_QUOTE_TTL_SEC\`; no two keepers may share a key
+- \`SWAP_ORDER_TTL_SEC\` must not be less than \`SWAP_QUOTE_TTL_SEC\`, \`SMALL_CLAIM_INTERVAL_SEC\` not less than \`CLAIM_INTERVAL_SEC\`,
+  \`MAX_CURVE_ERROR_MILLI_BPS\` not less than \`CURVE_ERROR_MILLI_BPS\`; no two keepers may share a key
+- \`METRICS_PORT\` of a gateway must not be its \`PORT\`
 
 Names in \`OPERATOR_FLOORS\`, \`REFERENCE_PRICES\` and \`MIN_ORDER_VALUES\` that no listed market bears are of no effect; the log and \`curvebook status\` say
 so. This page is made from the schema that checks them: \`npm run docs:settings\`.

@@ -21,7 +21,8 @@ const address = z
   .refine((text) => isAddress(text) && !/^0x0+$/.test(text), 'must be an address, with a right checksum if it has one')
   .transform((text) => getAddress(text));
 const decimal = z.string().regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a decimal string');
-const seconds = z.number().int().nonnegative();
+/** Longest delay of withdrawals, in seconds: what is longer was meant in another unit, and would lock every maker's funds. */
+const MAX_WITHDRAW_DELAY_SEC = 30 * 86_400;
 
 const configSchema = z
   .strictObject({
@@ -29,7 +30,7 @@ const configSchema = z
     /** The account that is to own the contracts after the deployment. */
     owner: address,
     permit2: address.default(PERMIT2_ADDRESS),
-    withdrawDelaySec: seconds,
+    withdrawDelaySec: z.number().int().min(0).max(MAX_WITHDRAW_DELAY_SEC),
     tokens: z.array(
       z.strictObject({
         symbol: z

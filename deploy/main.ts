@@ -14,7 +14,7 @@ async function main(args: readonly string[]): Promise<number> {
     const code = known ? error.code : 'FAILED';
     const reason = known ? error.message : (await import('./reasons.js')).reasonOf(error);
     process.stderr.write(`${code}: ${reason}\n`);
-    return code === 'BAD_ARGUMENT' && args[0] !== undefined && !(args[0] in COMMANDS) ? 2 : 1;
+    return code === 'BAD_ARGUMENT' && args[0] !== undefined && !Object.hasOwn(COMMANDS, args[0]) ? 2 : 1;
   }
 }
 

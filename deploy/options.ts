@@ -74,7 +74,7 @@ export interface DeployLine {
 export function readDeployLine(args: readonly string[]): DeployLine | null {
   const [name, ...rest] = args;
   if (name === undefined || name === '--help' || name === '-h' || rest.includes('--help')) return null;
-  if (!(name in COMMANDS)) {
+  if (!Object.hasOwn(COMMANDS, name)) {
     throw new DeployError('BAD_ARGUMENT', `there is no command ${name}; try --help`);
   }
   const command = name as Command;

@@ -73,7 +73,13 @@ export function consoleRoutes(
   router.get('/assets/:name', limit, (ctx) => {
     const { name = '' } = ctx.params as { name?: string };
     const file = built.assets.get(name);
-    if (file === undefined) throw notFound(`No such file: ${name.slice(0, 80)}`);
+    if (file === undefined) {
+      // Outside the APIs an error is plain text.
+      ctx.status = 404;
+      ctx.type = 'text/plain';
+      ctx.body = `No such file: ${name.slice(0, 80)}`;
+      return;
+    }
     ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
     ctx.set('X-Content-Type-Options', 'nosniff');
     ctx.type = file.type;

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { RequestListener, Server } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type Koa from 'koa';
 
 /**
@@ -10,6 +10,12 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** How long a closing server waits for requests in flight before it cuts them off. */
 const CLOSE_GRACE_MS = 3_000;
+
+/**
+ * Whether a request wants a WebSocket. An offer of any other protocol is optional and not taken: the request is served as it is. Java's client and
+ * `curl --http2` send one with each request; without this they would get the answer of the WebSocket endpoint.
+ */
+const asksForWebSocket = ({ headers }: IncomingMessage): boolean => /\bwebsocket\b/i.test(headers.upgrade ?? '');
 
 /** The server could not take its address; `code` is PORT_IN_USE or LISTEN_FAILED. */
 export class ListenError extends Error {
@@ -47,7 +53,7 @@ export async function listenOn(
   handle: RequestListener,
   { port, host, portSetting }: { port: number; host: string; portSetting: string },
 ): Promise<Listening> {
-  const server = createServer(handle);
+  const server = createServer({ shouldUpgradeCallback: asksForWebSocket }, handle);
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(listenError(error, port, host, portSetting)));

@@ -1,5 +1,5 @@
 /** Every operator command with its help. A command's code is imported only when it runs, so that help starts fast. */
-import type { CommandLine, OwnOptions } from '../arguments.js';
+import type { CommandLine, OptionsOfVerbs, OwnOptions } from '../arguments.js';
 import {
   EXIT_CAUSE_STANDS,
   EXIT_DIFFERENCE,
@@ -21,6 +21,8 @@ interface Command {
   maxArguments: number;
   /** Those that no other command takes. */
   options?: OwnOptions;
+  /** Those that only some of its verbs take. */
+  ofVerbs?: OptionsOfVerbs;
   /** What carries it out; returns the exit code: 0, or what its help says. */
   load(): Promise<(line: CommandLine, io: Io) => Promise<number>>;
 }
@@ -125,6 +127,7 @@ that a quarantine for another symbol or other decimals ends. Amounts, ticks and 
   --yes               do not ask
 ${COMMON_OPTIONS}`,
     maxArguments: 2,
+    ofVerbs: { yes: ['reread'] },
     load: async () => (await import('./token.js')).runToken,
   },
   status: {
@@ -235,6 +238,7 @@ stays in the operator log. A settlement moved nothing: assigning it says that it
   --yes               do not ask
 ${COMMON_OPTIONS}`,
     maxArguments: Number.POSITIVE_INFINITY,
+    ofVerbs: { all: ['list'], yes: ['assign'] },
     load: async () => (await import('./suspense.js')).runSuspense,
   },
   checkpoint: {
@@ -292,12 +296,13 @@ prune    removes the oldest folders of files, of which neither this database nor
 
   --archive <dir>     the archive (ARCHIVE_DIR)
   --before <time>     when the oldest backup was made that may be restored, 2026-01-31T12:00:00Z
-  --dry-run           say what would be removed, and remove nothing
+  --dry-run           of prune: say what would be removed, and remove nothing
   --signer <list>     posters and settlers of former times whose files are to be believed, comma-separated
   --yes               do not ask
   --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
 ${COMMON_OPTIONS}`,
     maxArguments: 1,
+    ofVerbs: { before: ['prune'], 'dry-run': ['prune'], signer: ['check', 'import'], yes: ['import', 'prune'] },
     load: async () => (await import('./archive.js')).runArchive,
   },
   claim: {
@@ -316,6 +321,7 @@ ${COMMON_OPTIONS}`,
 /** What runs the server; it takes other options than the rest. */
 export const SERVE = {
   summary: 'runs the roles of a server until it is interrupted; creates the database',
+  maxArguments: 0,
   help: `curvebook serve [options]
 
 Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment. Exit

@@ -57,6 +57,9 @@ export function readSandboxConfig(
   if (!parsed.success) {
     problems.push(...parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
   }
+  // 0 takes a free port.
+  if (parsed.success && parsed.data.PORT !== 0 && parsed.data.PORT === parsed.data.RPC_PORT)
+    problems.push('RPC_PORT: must not be PORT, on which the server listens');
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const settings = parsed.data;
   return {

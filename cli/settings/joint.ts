@@ -7,7 +7,16 @@ const GWEI_DECIMALS = 9;
 
 type Judged = Pick<
   CommonSettings,
-  'DATABASE_URL' | 'REQUIRE_SYNC_REPLICA' | 'SWAP_ORDER_TTL_SEC' | 'SWAP_QUOTE_TTL_SEC' | 'FEE_CEILING_GWEI'
+  | 'DATABASE_URL'
+  | 'REQUIRE_SYNC_REPLICA'
+  | 'SWAP_ORDER_TTL_SEC'
+  | 'SWAP_QUOTE_TTL_SEC'
+  | 'FEE_CEILING_GWEI'
+  | 'CLAIM_INTERVAL_SEC'
+  | 'SMALL_CLAIM_INTERVAL_SEC'
+  | 'ROLES'
+  | 'PORT'
+  | 'METRICS_PORT'
 >;
 
 /** One line per problem, with the settings that it is about. `senders` are the roles of this process that send transactions. */
@@ -21,6 +30,15 @@ export function jointProblems(settings: Judged, senders: readonly string[]): str
     [
       settings.REQUIRE_SYNC_REPLICA && settings.DATABASE_URL.startsWith('sqlite:'),
       'REQUIRE_SYNC_REPLICA: DATABASE_URL names SQLite, which has no replicas',
+    ],
+    [
+      settings.SMALL_CLAIM_INTERVAL_SEC < settings.CLAIM_INTERVAL_SEC,
+      'SMALL_CLAIM_INTERVAL_SEC: must not be less than CLAIM_INTERVAL_SEC, or small requests would be settled sooner than large ones',
+    ],
+    [
+      // 0 takes a free port.
+      settings.ROLES.includes('gateway') && settings.PORT !== 0 && settings.PORT === settings.METRICS_PORT,
+      'METRICS_PORT: must not be PORT, which the gateway listens on',
     ],
     [
       senders.length > 0 && !isAffordable(0n, ceilingWei),

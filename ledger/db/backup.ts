@@ -40,11 +40,12 @@ const MAGIC: Readonly<Record<BackupKind, string>> = { sqlite: 'SQLite format 3\u
 const MAX_COMPLAINT_CHARS = 2_000;
 
 /**
- * Writes one consistent state of the database into a new file that its owner alone may read, whole or not at all. Returns its bytes. Throws
+ * Writes one consistent state of the database into a new file that its owner alone may read, whole or not at all; makes its folder. Returns its bytes. Throws
  * DatabaseError `FILE_EXISTS` for a file that is there, `TOOL_FAILED` when pg_dump is missing or fails, `BAD_DATABASE` for an SQLite file that is damaged.
  */
 export async function backUp(db: Db, place: Place, file: string): Promise<number> {
   if (existsSync(file)) throw exists(file);
+  mkdirSync(dirname(file), { recursive: true });
   const partial = `${file}.partial`;
   rmSync(partial, { force: true });
   try {
@@ -197,6 +198,7 @@ function using<T>(file: SqliteDatabase.Database, run: (file: SqliteDatabase.Data
 
 function kindOf(file: string): BackupKind | null {
   if (!existsSync(file)) throw new DatabaseError('BAD_BACKUP', `there is no file ${file}`);
+  if (!statSync(file).isFile()) throw new DatabaseError('BAD_BACKUP', `${file} is no file`);
   const start = Buffer.alloc(16);
   const descriptor = openSync(file, 'r');
   readSync(descriptor, start, 0, start.length, 0);

@@ -8,6 +8,14 @@ import type { Reader } from './wallet.js';
 
 export type Deployment = Answer<'/v0/deployment'>;
 
+/** An answer of `/v0/deployment`. Throws CurvebookError `HTTP_ERROR` for JSON that is something else, such as that of another API. */
+export function asDeployment(answer: Deployment): Deployment {
+  const { chain_id, contracts, tokens, markets } = Object(answer) as Record<string, unknown>;
+  const isObject = typeof contracts === 'object' && contracts !== null;
+  if (typeof chain_id === 'number' && isObject && Array.isArray(tokens) && Array.isArray(markets)) return answer;
+  throw new CurvebookError('HTTP_ERROR', 'what answers there describes no deployment: is the URL that of a server?');
+}
+
 /** Addresses that you know from another source than the server, such as `@curvebook/contracts`. */
 export interface TrustedContracts {
   chainId: number;

@@ -1,8 +1,8 @@
-import { parseUnits } from '../../core/amounts.js';
 import { priceToTicks, sizeToLots } from '../../core/market.js';
 import { canonicalDecimal } from '../../core/wire/decimal.js';
 import type { WireAction, WireOrder } from '../../core/wire/types.js';
-import { marketOf, trusted, trustedToken } from './deployment.js';
+import { asDecimal, asUnits } from './amount.js';
+import { asDeployment, marketOf, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
@@ -67,10 +67,13 @@ export function createMakerClient(options: MakerOptions): MakerClient {
   let lastNonce = 0;
 
   function known(): Promise<Deployment> {
-    deployment ??= read.deployment().catch((error: unknown) => {
-      deployment = null;
-      throw error;
-    });
+    deployment ??= read
+      .deployment()
+      .then(asDeployment)
+      .catch((error: unknown) => {
+        deployment = null;
+        throw error;
+      });
     return deployment;
   }
 
@@ -103,7 +106,10 @@ export function createMakerClient(options: MakerOptions): MakerClient {
 
   async function wireOrder({ pair, side, price, size, tif = 'Alo', cloid }: NewOrder): Promise<WireOrder> {
     const market = marketOf(await known(), pair);
-    const [ticks, lots] = [priceToTicks(market, price), sizeToLots(market, size)];
+    const [ticks, lots] = [
+      priceToTicks(market, asDecimal(price, 'price')),
+      sizeToLots(market, asDecimal(size, 'size')),
+    ];
     if (ticks === null) throw new CurvebookError('off_tick', `${price} is no multiple of ${market.tickSize}`);
     if (lots === null) throw new CurvebookError('off_lot', `${size} is no multiple of ${market.lotSize}`);
     const [p, s] = [canonicalDecimal(price), canonicalDecimal(size)];
@@ -155,13 +161,13 @@ export function createMakerClient(options: MakerOptions): MakerClient {
       const { reader } = options;
       if (reader === undefined) throw new CurvebookError('CANNOT_READ', 'a deposit needs a reader of the chain');
       const { token, custodian } = await custody(name);
-      const units = parseUnits(amount, token.decimals);
+      const units = asUnits(amount, token, 'amount');
       await allow({ signer, reader }, { token: token.address, spender: custodian, units });
       return senderOf(signer)({ to: custodian, data: callData('deposit(address,uint256)', [token.address, units]) });
     },
     async requestWithdraw(name, amount) {
       const { token, custodian } = await custody(name);
-      const units = parseUnits(amount, token.decimals);
+      const units = asUnits(amount, token, 'amount');
       const data = callData('requestWithdraw(address,uint256)', [token.address, units]);
       return senderOf(signer)({ to: custodian, data });
     },

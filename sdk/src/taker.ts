@@ -1,8 +1,9 @@
-import { floorDiv, maxBig, minBig, parseUnits } from '../../core/amounts.js';
+import { floorDiv, maxBig, minBig } from '../../core/amounts.js';
 import { cancellationTypedData, orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
 import type { PermitStyle, PermitTerms, PermitTypedData, TokenDomain } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
-import { trusted, trustedToken } from './deployment.js';
+import { asUnits } from './amount.js';
+import { asDeployment, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
@@ -145,10 +146,13 @@ export function createTakerClient(options: TakerOptions): TakerClient {
   const short = new Set<Address>();
 
   function known(): Promise<Deployment> {
-    deployment ??= read.deployment().catch((error: unknown) => {
-      deployment = null;
-      throw error;
-    });
+    deployment ??= read
+      .deployment()
+      .then(asDeployment)
+      .catch((error: unknown) => {
+        deployment = null;
+        throw error;
+      });
     return deployment;
   }
 
@@ -159,10 +163,10 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     const said = await known();
     const contracts = trusted(said, options.contracts);
     const [sellToken, buyToken] = await Promise.all([tokenFor(said, sell), tokenFor(said, buy)]);
-    const units = parseUnits(amount, sellToken.decimals);
-    const wantedUnits = minBuy === undefined ? 0n : parseUnits(minBuy, buyToken.decimals);
+    const units = asUnits(amount, sellToken, 'amount');
+    const wantedUnits = minBuy === undefined ? 0n : asUnits(minBuy, buyToken, 'minBuy');
     const maxFeeUnits =
-      maxFee === undefined ? floorDiv(units * MAX_FEE_BPS, 10_000n) : parseUnits(maxFee, sellToken.decimals);
+      maxFee === undefined ? floorDiv(units * MAX_FEE_BPS, 10_000n) : asUnits(maxFee, sellToken, 'maxFee');
     return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits };
   }
 
@@ -204,7 +208,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       slippageBps,
       signingScheme: 'eip712',
     };
-    const answer = (await http('/api/v1/quote', { method: 'POST', body })).body as QuoteAnswer;
+    const answer = asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
     const { validTo, ...amounts } = answer.quote;
     const sellUnits = unitsOf(amounts.sellAmount);
     const minBuyUnits = unitsOf(amounts.minBuyAmount);
@@ -265,7 +269,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       ...{ kind: 'sell', orderClass: 'limit', signingScheme: 'eip712' },
       ...{ sellAmountBeforeFee: units.toString(), minBuyAmount: wantedUnits.toString(), validTo: validToSec },
     };
-    const answer = (await http('/api/v1/quote', { method: 'POST', body })).body as QuoteAnswer;
+    const answer = asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
     const { sellAmount, minBuyAmount, validTo } = answer.quote;
     if (unitsOf(sellAmount) !== units) throw lied(`sells ${sellAmount} base units, not ${units}`);
     if (unitsOf(minBuyAmount) !== wantedUnits) throw lied(`buys ${minBuyAmount} base units, not ${wantedUnits}`);
@@ -390,7 +394,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       const { permit2 } = trusted(said, options.contracts);
       if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
       const token = await tokenFor(said, name);
-      const units = parseUnits(amount, token.decimals);
+      const units = asUnits(amount, token, 'amount');
       const isMore = short.has(token.address);
       const hash = await allow({ signer, reader }, { token: token.address, spender: permit2, units, isMore });
       short.delete(token.address);
@@ -430,6 +434,13 @@ async function fairly<T>(ask: () => Promise<T>): Promise<T> {
       if (left === 0 || !(error instanceof CurvebookError) || error.code !== 'BAD_QUOTE') throw error;
     }
   }
+}
+
+/** An answer with the parts of a quote; what they say is checked where it is used. */
+function asQuote(answer: unknown): QuoteAnswer {
+  const { quote, permit2 } = Object(answer) as { quote?: unknown; permit2?: { typedData?: { message?: unknown } } };
+  if (quote instanceof Object && permit2?.typedData?.message instanceof Object) return answer as QuoteAnswer;
+  throw lied('lacks amounts or what to sign');
 }
 
 /** Base units that the server wrote. Throws CurvebookError `BAD_QUOTE`. */

@@ -13,9 +13,8 @@ export function marketOf(markets: readonly Market[], pair: string): Market {
 
 /** The market of the query's `pair`, which may be left out while one market is listed. Throws 400 BAD_REQUEST or 404 NOT_FOUND. */
 export function queryMarket(ctx: Context, markets: readonly Market[]): Market {
-  const pair = ctx.query.pair;
-  if (Array.isArray(pair)) throw badRequest('pair is given more than once');
-  if (pair !== undefined && pair !== '') return marketOf(markets, pair);
+  const named = queryPair(ctx, markets);
+  if (named !== undefined) return named;
   const [only, second] = markets;
   if (only === undefined || second !== undefined)
     throw badRequest('The query parameter pair is required: several markets are served');
@@ -85,8 +84,14 @@ export function sequenceOf(text: string, name: string): number {
   }
 }
 
+/** The market of the query's `pair`; undefined when it is left out. Throws 400 BAD_REQUEST or 404 NOT_FOUND. */
+export function queryPair(ctx: Context, markets: readonly Market[]): Market | undefined {
+  const pair = queryText(ctx, 'pair');
+  return pair === undefined ? undefined : marketOf(markets, pair);
+}
+
 /** The market of the query's `pair`, or all when it is left out. Throws 400 BAD_REQUEST or 404 NOT_FOUND. */
 export function queryPairs(ctx: Context, markets: readonly Market[]): readonly Market[] {
-  const pair = queryText(ctx, 'pair');
-  return pair === undefined ? markets : [marketOf(markets, pair)];
+  const market = queryPair(ctx, markets);
+  return market === undefined ? markets : [market];
 }

@@ -78,6 +78,10 @@ describe('npm run deploy', function () {
       expect(help.out).to.contain(`  ${command} `);
     }
     expect(await deploy('undeploy')).to.include({ code: 2, out: '' });
+    expect(await deploy('constructor')).to.deep.include({
+      code: 2,
+      err: 'BAD_ARGUMENT: there is no command constructor; try --help\n',
+    });
     const both = await deploy('configure', ['--dry-run', '--propose', 'calls.json']);
     expect(both.err).to.match(/^BAD_ARGUMENT: /);
     expect((await deploy('status', ['--only', 'lens'])).err).to.match(/^BAD_ARGUMENT: /);

@@ -254,6 +254,11 @@ describe('deployment commands', function () {
     const both = { ...world.config(), claimPosters: world.config().curvePosters };
     expect(() => parseConfig(config)).to.throw(/owner.*\n.*withdrawDelaySec.*\n.*executers/s);
     expect(() => parseConfig(both)).to.throw(/must not both price and pay/);
+    // 600 s in milliseconds are a week; in microseconds, 19 years.
+    expect(() => parseConfig({ ...world.config(), withdrawDelaySec: 600_000_000 })).to.throw(
+      /withdrawDelaySec: Too big/,
+    );
+    expect(parseConfig({ ...world.config(), withdrawDelaySec: 2_592_000 }).withdrawDelaySec).to.equal(2_592_000);
     const tokens = world.config().tokens.map((token) => (token.symbol === 'USDC' ? { ...token, decimals: 2 } : token));
     const market = { ...world.config().markets[0]!, lotSize: '1' };
     expect(() => parseConfig({ ...world.config(), tokens, markets: [market] })).to.throw(

@@ -102,6 +102,8 @@ describe('settings', () => {
     const sandbox = readSandboxConfig([], { PORT: ' ', RPC_PORT: '', BLOCK_TIME_MS: ' ' });
     expect(sandbox).to.include({ port: 8080, rpcPort: 8545, blockTimeMs: 2_000 });
     expect(() => readSandboxConfig([], { PORT: '0x10' })).to.throw(/PORT/);
+    expect(() => readSandboxConfig([], { PORT: '8545' })).to.throw(/RPC_PORT: must not be PORT/);
+    expect(readSandboxConfig([], { PORT: '0', RPC_PORT: '0' })).to.include({ port: 0, rpcPort: 0 });
   });
 
   it('are judged together, for the roles that use them', () => {
@@ -121,6 +123,9 @@ describe('settings', () => {
       [{ TOUCH_BEFORE_SEC: '12' }, /^TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC/, ''],
       [{ POLL_INTERVAL_MS: '5000' }, /^POLL_INTERVAL_MS: must be less than 5000/, 'gateway'],
       [{ SWAP_ORDER_TTL_SEC: '30', SWAP_QUOTE_TTL_SEC: '31' }, /^SWAP_ORDER_TTL_SEC: must not be less/, ''],
+      [{ CLAIM_INTERVAL_SEC: '3601' }, /^SMALL_CLAIM_INTERVAL_SEC: must not be less than CLAIM_INTERVAL_SEC/, ''],
+      [{ CURVE_ERROR_MILLI_BPS: '5001' }, /^MAX_CURVE_ERROR_MILLI_BPS: must not be less than CURVE_ERROR/, ''],
+      [{ METRICS_PORT: '8080' }, /^METRICS_PORT: must not be PORT/, 'watcher'],
     ];
     for (const [changes, problem, other] of wrong) {
       const problems = problemsOf(changes);
@@ -132,7 +137,8 @@ describe('settings', () => {
       string,
       string
     >;
-    expect(problemsOf(all)).to.have.length(5);
+    expect(problemsOf(all)).to.have.length(8);
+    expect(problemsOf({ PORT: '0', METRICS_PORT: '0' }), 'two free ports').to.deep.equal([]);
     expect(problemsOf({ POST_BUDGET_GWEI_PER_HOUR: '2999999', FEE_CEILING_GWEI: '49' })).to.deep.equal([]);
     expect(problemsOf({ POST_BUDGET_GWEI_PER_HOUR: '0' }), 'no limit').to.deep.equal([]);
   });

@@ -159,6 +159,11 @@ describe('curvebook init', function () {
       [['--market', 'ABC-USDC=0.1/0.1'], /not known for ABC: say ABC=<address>:<decimals>/],
       [['--market', 'WETH-USDC=0.01/0.0000000000000000001'], /WETH-USDC/],
       [['--market', 'WETH-USDC,WETH-USDC'], /names WETH-USDC twice/],
+      [
+        ['--market', 'cbBTC-WETH=0.000000001/0.00001'],
+        /cbBTC-WETH: a tick of 0.000000001 is finer than the 8 decimals that orders are/,
+      ],
+      [['--market', 'WETH-USDC', '--token', `DAI=0x${'12'.repeat(20)}:18`], /--token: no market trades DAI/],
       [['--owner', '0x12'], /owner: must be an address/],
       [['--rpc', 'ftp://x'], /RPC_URL/],
       [['--rpc', "http://x/'"], /can't hold; encode it/],
@@ -167,6 +172,7 @@ describe('curvebook init', function () {
       [['--chain', '1'], /chain 1 is not known for WETH/],
       [['--chain', 'x'], /--chain: x is no whole number/],
       [['--max-ttl', '70000'], /maxTtlSec/],
+      [['--withdraw-delay', '600000000'], /withdrawDelaySec: Too big/],
     ];
     for (const [args, reason] of wrong) {
       const { code, errors, output } = await init(...USUAL, '--new-keys', ...args);
@@ -178,6 +184,10 @@ describe('curvebook init', function () {
       ]);
       expect(errors, args.join(' ')).to.match(reason);
     }
+    const keys = ROLES.map((role, i) => `${role.toUpperCase()}_PRIVATE_KEY=0x${`${i + 1}`.repeat(64)}\n`);
+    writeFileSync(at('given'), keys.join(''));
+    const unsealed = await init(...USUAL, '--env', at('given'), '--password-file', at('password'));
+    expect(unsealed.errors).to.match(/--password-file: no keystore is named/);
     const same = sealed(Wallet.createRandom().privateKey);
     for (const role of ROLES) writeFileSync(at(`${role}.json`), same);
     writeFileSync(at('password'), PASSWORD);

@@ -155,6 +155,7 @@ forEachDatabase((name, open) =>
       const refused = await run(url, 'backup', at('mine'));
       expect([refused.code, readFileSync(at('mine'), 'utf8')]).to.deep.equal([1, 'mine']);
       expect(refused.errors).to.match(/is there already; nothing is overwritten/);
+      expect((await run(url, 'backup', at('new/folder/good'))).code, 'makes the folder').to.equal(0);
       expect((await run(url, 'backup', at('good'))).code).to.equal(0);
       const before = await everything(stack.db);
       const onto = await run(url, 'restore', at('good'));
@@ -170,6 +171,8 @@ forEachDatabase((name, open) =>
       expect((await run(target, 'restore', at('text'))).errors).to.match(/text is no backup/);
       expect((await run(target, 'restore', at('absent'))).errors).to.match(/there is no file/);
       expect((await run(target, 'restore')).errors).to.match(/name the file/);
+      const ofFolder = JSON.parse((await run(target, 'restore', folder, '--json')).output) as object;
+      expect(ofFolder).to.deep.equal({ ok: false, code: 'BAD_BACKUP', message: `${folder} is no file` });
       const other = target.startsWith('sqlite:') ? 'postgres://nobody@127.0.0.1:1/none' : `sqlite:${at('x.sqlite')}`;
       expect((await run(other, 'restore', at('good'))).errors).to.match(/DATABASE_URL names the other/);
       writeManifest(at('manifest.json'), { ...chain.manifest, deploymentId: '0123456789abcdef' });

@@ -141,7 +141,23 @@ forOneDatabase((name, open, openBare) =>
           new RegExp(`^${command} takes no ${option}; curvebook help ${command}`),
         );
       }
-      for (const command of ['status', 'verify', 'reconcile', 'checkpoint', 'resume']) {
+      // Nor what another of its verbs takes: `archive import --dry-run --yes` would import.
+      const misplaced: [args: string[], reason: RegExp][] = [
+        [['archive', 'import', '--dry-run', '--yes'], /^archive import takes no --dry-run: it is for prune$/m],
+        [
+          ['archive', 'export', '--before', '2026-01-31T12:00:00Z'],
+          /^archive export takes no --before: it is for prune$/m,
+        ],
+        [['archive', 'list', '--yes'], /^archive list takes no --yes: it is for import and prune$/m],
+        [
+          ['archive', 'prune', '--signer', chain.address('maker1')],
+          /^archive prune takes no --signer: it is for check/m,
+        ],
+        [['suspense', 'assign', '--all'], /^suspense assign takes no --all: it is for list$/m],
+        [['token', 'list', '--yes'], /^token list takes no --yes: it is for reread$/m],
+      ];
+      for (const [args, reason] of misplaced) await expectRefused(args, reason);
+      for (const command of ['status', 'verify', 'reconcile', 'checkpoint', 'resume', 'serve']) {
         await expectRefused([command, 'now'], /unexpected argument: now/);
       }
       expect(await runCurvebook(['help', 'mkaer'])).to.include({ code: 1, output: '' });

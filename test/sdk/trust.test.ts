@@ -240,6 +240,86 @@ describe('what a server that lies gets signed', () => {
     }
   });
 
+  it('JSON of another API is refused by its code', async () => {
+    for (const body of [
+      'null',
+      '{}',
+      '[]',
+      '"x"',
+      '5',
+      '{"chain_id":8453}',
+      '{"chain_id":8453,"contracts":null,"tokens":[],"markets":[]}',
+    ]) {
+      const { options, signed, sent } = world();
+      const other = (() => Promise.resolve(new Response(body))) as unknown as typeof fetch;
+      const [taker, maker] = [
+        createTakerClient({ ...options, fetch: other }),
+        createMakerClient({ ...options, fetch: other }),
+      ];
+      for (const asked of [
+        taker.swap(offer),
+        taker.swapGasless(offer),
+        maker.deposit('USDC', '1'),
+        maker.cancel([{ pair: 'WETH-USDC', oid: 1 }]),
+      ])
+        expect(await codeOf(asked), body).to.equal('HTTP_ERROR');
+      const quoted = createTakerClient({
+        ...options,
+        fetch: ((url: string) => (url.endsWith('/quote') ? other(url) : options.fetch(url))) as typeof fetch,
+      });
+      expect(await codeOf(quoted.swapGasless(offer)), body).to.equal('BAD_QUOTE');
+      expect([signed, sent]).to.deep.equal([[], []]);
+    }
+  });
+
+  it('what is no exact decimal is refused by its code, numbers included, before anything is signed', async () => {
+    const grid = {
+      asset: 10_000,
+      base: 'WETH',
+      quote: 'USDC',
+      pair: 'WETH-USDC',
+      tick_size: '0.01',
+      lot_size: '0.0001',
+    };
+    const { options, signed, sent } = world({ deployment: { markets: [grid] } });
+    const [taker, maker] = [createTakerClient(options), createMakerClient(options)];
+    const order = { pair: 'WETH-USDC', side: 'buy', price: '2500', size: '1' } as const;
+    // 300 without quotes, as plain JavaScript passes it.
+    const wrong: unknown[] = [
+      '1e3',
+      '-1',
+      '+1',
+      ' 1',
+      '',
+      '1.',
+      '0x10',
+      '1,5',
+      '9'.repeat(200),
+      300,
+      1.5,
+      10n,
+      null,
+      {},
+    ];
+    for (const value of wrong) {
+      const amount = value as string;
+      const asked: Promise<unknown>[] = [
+        taker.swap({ ...offer, amount }),
+        taker.swapGasless({ ...offer, amount }),
+        taker.placeLimit({ ...offer, minBuy: amount }),
+        taker.allowGasless('USDC', amount),
+        maker.deposit('USDC', amount),
+        maker.requestWithdraw('USDC', amount),
+        maker.order([{ ...order, price: amount }]),
+        maker.order([{ ...order, size: amount }]),
+      ];
+      for (const [i, promise] of asked.entries())
+        expect(await codeOf(promise), `${i}: ${amount}`).to.equal('BAD_ARGUMENT');
+    }
+    expect(await codeOf(taker.swapGasless({ ...offer, maxFee: '0.0000001' })), 'too fine').to.equal('BAD_ARGUMENT');
+    expect([signed, sent]).to.deep.equal([[], []]);
+  });
+
   it('a submission that is not answered is the same one again, and a status that is not is asked for again', async () => {
     const { options } = world();
     const bodies: string[] = [];

@@ -84,6 +84,30 @@ describe('HTTP application', () => {
     socket.destroy();
   });
 
+  it('serves clients that offer another protocol, such as Java and curl --http2, by this one', async () => {
+    const offer = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n';
+    const ask = async (request: string): Promise<string> => {
+      const socket = connect(listening.port, '127.0.0.1').setEncoding('latin1');
+      socket.write(request);
+      const [answer] = (await once(socket, 'data')) as [string];
+      socket.destroy();
+      return answer;
+    };
+    // As a server with a WebSocket endpoint has it.
+    const refuse = (_request: unknown, socket: Socket): void => void socket.end('HTTP/1.1 404 Not Found\r\n\r\n');
+    listening.server.on('upgrade', refuse);
+    try {
+      expect(await ask(`GET /text HTTP/1.1\r\nHost: x\r\n${offer}\r\n`)).to.match(/^HTTP\/1\.1 200 [\s\S]*plain/);
+      const body = 'Content-Length: 2\r\n\r\n{}';
+      const posted = await ask(`POST /info HTTP/1.1\r\nHost: x\r\n${offer}${body}`);
+      expect(posted).to.match(/^HTTP\/1\.1 400 [\s\S]*no good/);
+      const socket = 'Connection: Upgrade\r\nUpgrade: WebSocket\r\n';
+      expect(await ask(`GET /text HTTP/1.1\r\nHost: x\r\n${socket}\r\n`)).to.match(/^HTTP\/1\.1 404 /);
+    } finally {
+      listening.server.off('upgrade', refuse);
+    }
+  });
+
   it('answers the order interface in plain text', async () => {
     const boom = await get('/exchange', { method: 'POST' });
     expect([boom.status, await boom.text()]).to.deep.equal([500, 'Internal error']);

@@ -82,7 +82,13 @@ describe('files of the console', () => {
     expect(script.headers.get('content-type')).to.include('text/javascript');
     expect(script.headers.get('cache-control')).to.include('immutable');
     const others = ['main-AB12.js.map', 'nothing.js', '..%2findex.html', '%2e%2e%2f%2e%2e%2fpackage.json'];
-    for (const name of others) expect((await fetch(`${listening.url}/assets/${name}`)).status, name).to.equal(404);
+    for (const name of others) {
+      const missing = await fetch(`${listening.url}/assets/${name}`);
+      expect([missing.status, missing.headers.get('content-type')], name).to.deep.equal([
+        404,
+        'text/plain; charset=utf-8',
+      ]);
+    }
   });
 
   it('talks to nobody else where no endpoint is named, or one that is none', async () => {

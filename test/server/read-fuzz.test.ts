@@ -347,6 +347,22 @@ forOneDatabase((name, open) =>
       expect(silentRoutes).to.deep.equal(['/api/v1/price', '/api/v1/orders/{orderId}']);
     });
 
+    it('take no parameter twice, since one of the two would be ignored', async () => {
+      const valueFor = ({ name }: Parameter): string => KNOWN[name]?.[0] ?? '1';
+      const named = routes.flatMap(({ path, parameters }) => {
+        const filled = parameters
+          .filter((one) => one.in === 'path')
+          .reduce((text, one) => text.replace(`{${one.name}}`, encoded(valueFor(one))), path);
+        const inQuery = parameters.filter((one) => one.in === 'query');
+        return inQuery.map((twice) => {
+          const others = inQuery.filter((one) => one.required === true && one !== twice);
+          return `${filled}?${[...others, twice, twice].map((one) => `${one.name}=${valueFor(one)}`).join('&')}`;
+        });
+      });
+      expect(named).to.include(`/v0/makers/${alice}/fills?pair=WETH-USDC&pair=WETH-USDC`);
+      for (const target of named) expect((await get(server.url, target)).status, target).to.equal(400);
+    });
+
     it('never fail for paths that nobody describes', async function () {
       this.timeout(1_800_000);
       await fc.assert(

@@ -74,8 +74,15 @@ export async function readAnswers(line: CommandLine, env: Readonly<Record<string
     const markets = texts
       .flatMap((text) => text.split(','))
       .flatMap((text) => marketOf(text.trim(), option('max-ttl'), problems));
+    const traded = new Set(markets.flatMap(({ pair }) => pair.split('-')));
+    for (const { symbol } of tokens) {
+      if (markets.length > 0 && !traded.has(symbol)) problems.push(`--token: no market trades ${symbol}`);
+    }
     const keys = {} as Record<SigningRole, KeySource>;
     for (const role of SIGNING_ROLES) keys[role] = await keySource(role);
+    const isSealed = Object.values(keys).some(({ kind }) => kind !== 'environment');
+    if (option('password-file') !== undefined && !isSealed)
+      problems.push('--password-file: no keystore is named, whose password it would be');
     const alertUrl = await one(
       'alerts',
       'URL that alerts are posted to',

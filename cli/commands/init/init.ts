@@ -7,6 +7,7 @@ import { Wallet, computeAddress } from 'ethers';
 import type { Hex } from '../../../core/types.js';
 import { parseConfig } from '../../../deploy/config.js';
 import { DeployError } from '../../../deploy/errors.js';
+import { assertSignable, listingOf } from '../../../deploy/listing.js';
 import type { CommandLine } from '../../arguments.js';
 import { readEnvironment, readPlainSettings } from '../../config.js';
 import { ConfigError } from '../../errors.js';
@@ -152,7 +153,8 @@ function assertValid(
 ): void {
   const problems: string[] = [];
   try {
-    parseConfig(configuration);
+    const { markets, tokens } = parseConfig(configuration);
+    for (const market of markets) assertSignable(listingOf(market, tokens));
   } catch (error) {
     if (!(error instanceof DeployError)) throw error;
     problems.push(...error.message.split('\n'));

@@ -23,6 +23,10 @@ export const poster = defineRole({
         'CUT_BEFORE_BLOCK_MS: must be less than CURVE_TTL_SEC, and should be less than the time between two blocks',
       ],
       [
+        settings.MAX_CURVE_ERROR_MILLI_BPS < settings.CURVE_ERROR_MILLI_BPS,
+        'MAX_CURVE_ERROR_MILLI_BPS: must not be less than CURVE_ERROR_MILLI_BPS, or curves leave out depth that more knots would offer',
+      ],
+      [
         isPlayed && budgetWei > 0n && budgetWei < leastPostWei,
         `POST_BUDGET_GWEI_PER_HOUR: ${gwei(budgetWei)} does not pay for one post of ${LEAST_POST_GAS} gas at FEE_CEILING_GWEI ` +
           `(${gwei(leastPostWei)}); raise it, or lower the ceiling`,

@@ -5,7 +5,7 @@ import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
 import type { MakerFill, PartCursor } from '../../../ledger/market-data/history.js';
 import type { ReadDeps } from '../deps.js';
-import { addressOf, marketOf, queryCursor, queryLimit } from '../params.js';
+import { addressOf, queryCursor, queryLimit, queryPair } from '../params.js';
 import { formatOf, type RowStreams } from '../row-stream.js';
 import {
   addressSchema,
@@ -57,8 +57,7 @@ const COLUMNS = Object.keys(makerFillSchema.shape);
 export function makerFillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');
-    const { pair } = ctx.query;
-    const market = typeof pair === 'string' && pair !== '' ? marketOf(deps.markets(), pair).index : undefined;
+    const market = queryPair(ctx, deps.markets())?.index;
     const cursor = queryCursor(ctx, 4);
     const before =
       cursor === null
