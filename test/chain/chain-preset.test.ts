@@ -176,7 +176,7 @@ describe('a deployment on a chain with the id 8453', function () {
     await place(v4.poolManager, POOL_MANAGER, world.config().owner);
     world.printed();
     expect(await deployDryRun(await world.context(), world.config())).to.equal(null);
-    expect(world.printed()).to.include(`uniswapV4Router: UniswapV4Router for the manager ${v4.poolManager}`);
+    const foretold = world.printed().join('\n');
     expect(world.record()).to.deep.equal(before);
 
     const record = await deployCommand(await world.context(), world.config());
@@ -188,6 +188,12 @@ describe('a deployment on a chain with the id 8453', function () {
       uniswapV4Router: router,
     });
     expect(record.codeHashes['uniswapV4Router']).to.equal(keccak256(await provider.getCode(router!)));
+    expect(foretold).to.match(
+      new RegExp(
+        `^uniswapV4Router ${router}: .* of ${v4.poolManager}, .* ${record.codeHashes['uniswapV4Router']}$`,
+        'm',
+      ),
+    );
     expect(await deployCommand(await world.context(), world.config()), 'once').to.deep.equal(record);
     expect(load().swap?.unrouted).to.deep.equal([]);
     expect(load().swap?.venues.map(({ kind, origin }) => [kind.name, origin])).to.deep.include([
