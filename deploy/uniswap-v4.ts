@@ -28,8 +28,8 @@ async function managerOf(
     log(`${uniswapV4.title} is not at ${manager}: it gets no router`);
     return null;
   }
-  const problem = await uniswapV4.inspectParent?.(readerOf(provider), manager.toLowerCase() as Address);
-  if (problem != null) throw new DeployError('BAD_CONFIG', `uniswapV4PoolManager: ${problem}`);
+  const problem = (await uniswapV4.inspectParent?.(readerOf(provider), manager.toLowerCase() as Address)) ?? null;
+  if (problem !== null) throw new DeployError('BAD_CONFIG', `uniswapV4PoolManager: ${problem}`);
   return manager;
 }
 
