@@ -16,7 +16,7 @@ export async function deployDryRun(context: Context, config: DeployConfig): Prom
   assertChain(context, config);
   if (files.read() !== null) {
     log(`chain ${chainId} has a deployment already: ${files.path}`);
-    await v4RouterDryRun(context, config);
+    await v4RouterDryRun(context, config, await provider.getTransactionCount(await signer.getAddress()));
     return null;
   }
   for (const name of PROXY_NAMES) context.build.assertUpgradeSafe(PROXIES[name]);
@@ -35,7 +35,7 @@ export async function deployDryRun(context: Context, config: DeployConfig): Prom
     const what = `${name} ${address}: ${source}, nonce ${nonce}, code hash ${keccak256(code)}, ${(code.length - 2) / 2} bytes`;
     log(done ? `${what} (there already)` : what);
   }
-  await v4RouterDryRun(context, config);
+  await v4RouterDryRun(context, config, plan.steps[0]!.nonce + plan.steps.length);
   return plan;
 }
 

@@ -2,7 +2,7 @@
  * The router of our own for pools of Uniswap v4, whose manager can only be called by a contract that it calls back. It names its manager for good, and no
  * contract depends on it: it is deployed beside the others, or later, by whoever pays for it.
  */
-import { concat, getAddress, keccak256 } from 'ethers';
+import { concat, getAddress, getCreateAddress, keccak256 } from 'ethers';
 import type { Address } from '../core/types.js';
 import { uniswapV4 } from '../liquidity/uniswap-v4.js';
 import { chainPreset } from './chain-preset.js';
@@ -28,17 +28,27 @@ async function managerOf(
     log(`${uniswapV4.title} is not at ${manager}: it gets no router`);
     return null;
   }
-  const problem = await uniswapV4.inspectParent?.(readerOf(provider), manager.toLowerCase() as Address);
-  if (problem != null) throw new DeployError('BAD_CONFIG', `uniswapV4PoolManager: ${problem}`);
+  const problem = (await uniswapV4.inspectParent?.(readerOf(provider), manager.toLowerCase() as Address)) ?? null;
+  if (problem !== null) throw new DeployError('BAD_CONFIG', `uniswapV4PoolManager: ${problem}`);
   return manager;
 }
 
-/** Shows what `addV4Router` would do. Sends nothing. */
-export async function v4RouterDryRun(context: Context, config: DeployConfig): Promise<void> {
+/** Constructor arguments of a manager's router, and what deploys it. */
+function creationOf({ build }: Context, manager: string): { args: string; initCode: string } {
+  const { bytecode, interface: abi } = build.contract(V4_ROUTER.source);
+  const args = abi.encodeDeploy([manager]);
+  return { args, initCode: concat([bytecode, args]) };
+}
+
+/** Shows what `addV4Router` would do with the signer's transaction of this nonce. Sends nothing. */
+export async function v4RouterDryRun(context: Context, config: DeployConfig, nonce: number): Promise<void> {
   const manager = await managerOf(context, config);
   const recorded = context.files.read()?.contracts;
   if (manager === null || (recorded !== undefined && isRouted(recorded, manager))) return;
-  context.log(`${V4_ROUTER.name}: ${V4_ROUTER.source} for the manager ${manager}`);
+  const { name, source } = V4_ROUTER;
+  const address = getCreateAddress({ from: await context.signer.getAddress(), nonce });
+  const code = await codeOf(context, source, creationOf(context, manager).initCode, address);
+  context.log(`${name} ${address}: ${source} of ${manager}, nonce ${nonce}, code hash ${keccak256(code)}`);
 }
 
 const isRouted = ({ uniswapV4PoolManager, uniswapV4Router }: DeploymentRecord['contracts'], manager: string): boolean =>
@@ -53,13 +63,11 @@ export async function addV4Router(
   config: DeployConfig,
   record: DeploymentRecord,
 ): Promise<DeploymentRecord> {
-  const { provider, signer, build, files, log } = context;
+  const { provider, signer, files, log } = context;
   const manager = await managerOf(context, config);
   if (manager === null || isRouted(record.contracts, manager)) return record;
   const { name, source } = V4_ROUTER;
-  const { bytecode, interface: abi } = build.contract(source);
-  const args = abi.encodeDeploy([manager]);
-  const initCode = concat([bytecode, args]);
+  const { args, initCode } = creationOf(context, manager);
   const { contractAddress } = await mined(signer.sendTransaction({ data: initCode }));
   const address = getAddress(contractAddress!);
   const codeHash = keccak256(await provider.getCode(address));

@@ -11,7 +11,7 @@ const WORD_BITS = 256;
 const MAX_TICKS = 60;
 
 /** Where a pool is, as its state says. */
-export interface PoolPlace {
+interface PoolPlace {
   sqrtPrice: bigint;
   tick: number;
   spacing: number;
@@ -19,7 +19,7 @@ export interface PoolPlace {
 }
 
 /** Reads parts of a pool's state, each in the order asked for. */
-export interface TickReader {
+interface TickReader {
   /** Words of the bitmap by their numbers. */
   bitmaps(words: readonly number[]): Promise<bigint[]>;
   /** Net liquidity of initialised ticks. */

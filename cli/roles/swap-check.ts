@@ -62,10 +62,12 @@ export async function inspectSwaps(
   if (swap.tokens.length === 0) {
     missing.push('no token list, neither TOKEN_LIST nor in the manifest: the tokens of listed markets are served');
   }
-  for (const { title } of swap.unrouted)
-    missing.push(
-      `no liquidity of ${title}: the deployment has no router of its own for it yet; run deploy, then configure`,
-    );
+  for (const { kind, parent } of swap.unrouted) {
+    const problem = (await hasCode(eth, parent))
+      ? 'the deployment has no router of its own for it yet; run deploy, then configure'
+      : `the chain has no ${kind.parent} at ${parent}`;
+    missing.push(`no liquidity of ${kind.title}: ${problem}`);
+  }
   if (swap.venues.length === 0)
     missing.push('no external liquidity is configured: swaps are quoted on our own curves alone');
   for (const venue of swap.venues) await lookAtVenue(eth, venue, swap.settler, findings);

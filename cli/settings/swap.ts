@@ -122,7 +122,13 @@ export interface SwapConfig {
   /** External liquidity. */
   venues: readonly VenueConfig[];
   /** Venues of the chain for which the deployment lacks the router that it would have to have itself. */
-  unrouted: readonly VenueKind[];
+  unrouted: readonly UnroutedVenue[];
+}
+
+/** A venue that is known of the chain, and which of its contracts a router would belong to. */
+interface UnroutedVenue {
+  kind: VenueKind;
+  parent: Address;
 }
 
 /** A venue that is configured, or known of the chain. */
@@ -151,15 +157,15 @@ export function readSwapConfig(settings: SwapSettings, manifest: SwapManifest, p
   const { contracts } = manifest;
   const { permit2, orderSettler: settler } = contracts;
   if (settler === undefined || permit2 === undefined) return null;
-  const venues = VENUE_KINDS.map((kind) => ({ kind, config: readVenue(kind, settings, manifest, problems) }));
+  const venues = VENUE_KINDS.flatMap((kind) => readVenue(kind, settings, manifest, problems) ?? []);
   return {
     permit2,
     settler,
     periphery: [contracts.lens, contracts.adapter].filter((one) => one !== undefined),
     tokens: readTokens(settings, manifest, problems),
     wrappedNative: wrappedNativeOf(settings, manifest),
-    venues: venues.flatMap(({ config }) => (config === null || config === 'unrouted' ? [] : [config])),
-    unrouted: venues.flatMap(({ kind, config }) => (config === 'unrouted' ? [kind] : [])),
+    venues: venues.filter((venue) => 'contracts' in venue),
+    unrouted: venues.filter((venue) => 'parent' in venue),
   };
 }
 
@@ -202,15 +208,15 @@ function readTokenList(path: string, problems: string[]): z.output<typeof tokenL
 }
 
 /**
- * By the settings, else the manifest, else what is known of the chain; null where none of them names it, `unrouted` where only the router is missing that
- * the deployment would have to have.
+ * By the settings, else the manifest, else what is known of the chain; null where none of them names it. Only its parent where the deployment lacks the
+ * router that it would have to have.
  */
 function readVenue(
   kind: VenueKind,
   settings: SwapSettings,
   { chainId, contracts, accounts }: SwapManifest,
   problems: string[],
-): VenueConfig | 'unrouted' | null {
+): VenueConfig | UnroutedVenue | null {
   const all = venueContracts([kind]);
   const named = all.map(({ contract, setting, place }) => [contract, settings[setting] ?? contracts[place]] as const);
   if (named.every(([, at]) => at !== undefined)) {
@@ -223,7 +229,7 @@ function readVenue(
   }
   const known = accounts.length > 0 ? undefined : chainPreset(chainId)?.venues[kind.name];
   if (known === undefined) return null;
-  if (kind.hasOwnRouter === true) return 'unrouted';
+  if (kind.hasOwnRouter === true) return { kind, parent: lower(known[kind.parent]!.address) };
   const places = all.map(({ contract }) => [contract, lower(known[contract]!.address)] as const);
   return { kind, contracts: Object.fromEntries(places) as VenueContracts, origin: 'preset' };
 }

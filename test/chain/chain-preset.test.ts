@@ -120,7 +120,7 @@ describe('a deployment on a chain with the id 8453', function () {
       ['uniswap-v3', 'preset', v3.router.toLowerCase()],
       ['uniswap-v2', 'preset', v2.router.toLowerCase()],
     ]);
-    expect(swap?.unrouted.map(({ name }) => name)).to.deep.equal(['uniswap-v4']);
+    expect(swap?.unrouted).to.deep.equal([{ kind: uniswapV4, parent: v4.poolManager.toLowerCase() }]);
     expect(world.printed().join('\n')).to.contain(`Uniswap v4 is not at ${v4.poolManager}: it gets no router`);
   });
 
@@ -176,7 +176,7 @@ describe('a deployment on a chain with the id 8453', function () {
     await place(v4.poolManager, POOL_MANAGER, world.config().owner);
     world.printed();
     expect(await deployDryRun(await world.context(), world.config())).to.equal(null);
-    expect(world.printed()).to.include(`uniswapV4Router: UniswapV4Router for the manager ${v4.poolManager}`);
+    const foretold = world.printed().join('\n');
     expect(world.record()).to.deep.equal(before);
 
     const record = await deployCommand(await world.context(), world.config());
@@ -188,6 +188,12 @@ describe('a deployment on a chain with the id 8453', function () {
       uniswapV4Router: router,
     });
     expect(record.codeHashes['uniswapV4Router']).to.equal(keccak256(await provider.getCode(router!)));
+    expect(foretold).to.match(
+      new RegExp(
+        `^uniswapV4Router ${router}: .* of ${v4.poolManager}, .* ${record.codeHashes['uniswapV4Router']}$`,
+        'm',
+      ),
+    );
     expect(await deployCommand(await world.context(), world.config()), 'once').to.deep.equal(record);
     expect(load().swap?.unrouted).to.deep.equal([]);
     expect(load().swap?.venues.map(({ kind, origin }) => [kind.name, origin])).to.deep.include([
@@ -282,17 +288,19 @@ describe('what a server with swaps finds on its chain', function () {
   });
 
   it('is each thing that is missing, with what to do', async () => {
+    const unrouted = [NOBODY, lower('custodian')].map((parent) => ({ kind: uniswapV4, parent }));
     const { missing, wrong } = await inspectSwaps(rpc, {
-      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], venues: [], unrouted: [uniswapV4] }),
+      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], venues: [], unrouted }),
       keys: { executor: KEY('5') as Hex },
     });
     expect(wrong).to.deep.equal([]);
-    expect(missing).to.have.length(6);
+    expect(missing).to.have.length(7);
     for (const [i, text] of [
       'no Permit2',
       'WRAPPED_NATIVE',
       'no token list',
-      'no liquidity of Uniswap v4',
+      `no liquidity of Uniswap v4: the chain has no poolManager at ${NOBODY}`,
+      'no liquidity of Uniswap v4: the deployment has no router of its own for it yet; run deploy, then configure',
       'external liquidity',
       'executors',
     ].entries()) {

@@ -11,6 +11,7 @@ import {
   keccak256,
   type InterfaceAbi,
 } from 'ethers';
+import { DEFAULT_GAS, gasOf } from '../../core/swap/pricing.js';
 import { sqrtPriceAtTick } from '../../core/swap/pool-math.js';
 import type { Source } from '../../core/swap/source.js';
 import type { SplitKind } from '../../core/swap/split.js';
@@ -68,7 +69,7 @@ describe('liquidity of Uniswap v4', function () {
   let token1: Address;
 
   before(async () => {
-    chain = await startManualChain(1, { pools: true, managedPools: true });
+    chain = await startManualChain(2, { pools: true, managedPools: true });
     rpc = createRpc(chain.rpcUrl);
     const at = (name: string) => chain.manifest.contracts[name]!.toLowerCase() as Address;
     contracts = { poolManager: at('uniswapV4PoolManager'), router: at('uniswapV4Router') };
@@ -376,10 +377,29 @@ describe('liquidity of Uniswap v4', function () {
           const left = new Contract(token, allowance, chain.provider).getFunction('allowance');
           expect(await left(settler, contracts.router), 'nothing is left allowed').to.equal(0n);
         }
-        // Orders over a router that the settler may not call would fail.
         const owned = new Contract(settler, SETTLER, chain.wallet('owner'));
-        await owned.getFunction('setTarget').send(contracts.router, false, { gasLimit: 200_000n });
-        await chain.mine();
+        const allow = async (target: string, isAllowed: boolean): Promise<void> => {
+          await owned.getFunction('setTarget').send(target, isAllowed, { gasLimit: 200_000n });
+          await chain.mine();
+        };
+        // Over two pools of v4 alone: what the first brings is what the second sells.
+        const v3 = chain.manifest.contracts['uniswapV3Router']!;
+        await allow(v3, false);
+        const held = await stack.balanceOf('DAI', taker.address);
+        const pair = { sellToken: usdc, buyToken: stack.token('DAI') };
+        const path = await stack.quote(taker.address, { ...pair, sellAmountBeforeFee: String(2_500n * 10n ** 6n) });
+        const ids = path.route.map(({ source }) => source);
+        expect(ids).to.deep.equal([`uniswap-v4:500>${weth}>uniswap-v4:500`]);
+        const { orderId } = (await stack.submit(path, taker)).body;
+        await stack.land();
+        const order = await stack.order(orderId);
+        expect(order).to.include({ status: 'filled', executedBuyAmount: path.quote.buyAmount });
+        expect((await stack.balanceOf('DAI', taker.address)) - held).to.equal(BigInt(path.quote.buyAmount));
+        const { gasUsed } = (await chain.provider.getTransactionReceipt(order.txHash!))!;
+        expect(gasUsed <= gasOf(DEFAULT_GAS, ids), `${gasUsed} of ${gasOf(DEFAULT_GAS, ids)}`).to.equal(true);
+        await allow(v3, true);
+        // Orders over a router that the settler may not call would fail.
+        await allow(contracts.router, false);
         const without = await stack.quote(taker.address, { sellAmountBeforeFee: (20n * WETH_UNIT).toString() });
         expect(without.route.map(({ source }) => source)).to.deep.equal(['uniswap-v3:500']);
       } finally {

@@ -15,17 +15,19 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 
   export interface IPoolManagerInterface extends Interface {
-    getFunction(nameOrSignature: "settle" | "swap" | "sync" | "take" | "unlock"): FunctionFragment;
+    getFunction(nameOrSignature: "extsload" | "settle" | "swap" | "sync" | "take" | "unlock"): FunctionFragment;
 
     
 
-    encodeFunctionData(functionFragment: 'settle', values?: undefined): string;
+    encodeFunctionData(functionFragment: 'extsload', values: [BytesLike]): string;
+encodeFunctionData(functionFragment: 'settle', values?: undefined): string;
 encodeFunctionData(functionFragment: 'swap', values: [PoolKeyStruct, SwapParamsStruct, BytesLike]): string;
 encodeFunctionData(functionFragment: 'sync', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'take', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'unlock', values: [BytesLike]): string;
 
-    decodeFunctionResult(functionFragment: 'settle', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'extsload', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'settle', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'sync', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'take', data: BytesLike): Result;
@@ -67,6 +69,14 @@ decodeFunctionResult(functionFragment: 'unlock', data: BytesLike): Result;
 
 
     
+    
+    extsload: TypedContractMethod<
+      [slot: BytesLike, ],
+      [string],
+      'view'
+    >
+    
+
     
     settle: TypedContractMethod<
       [],
@@ -110,7 +120,12 @@ decodeFunctionResult(functionFragment: 'unlock', data: BytesLike): Result;
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'settle'): TypedContractMethod<
+    getFunction(nameOrSignature: 'extsload'): TypedContractMethod<
+      [slot: BytesLike, ],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'settle'): TypedContractMethod<
       [],
       [bigint],
       'payable'

@@ -10,13 +10,14 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 
   export interface UniswapV4RouterInterface extends Interface {
-    getFunction(nameOrSignature: "poolManager" | "quoteExactIn" | "quoteExactOut" | "swapExactIn" | "swapExactOut" | "unlockCallback"): FunctionFragment;
+    getFunction(nameOrSignature: "poolManager" | "quoteExactIn" | "quoteExactOut" | "sqrtPriceOf" | "swapExactIn" | "swapExactOut" | "unlockCallback"): FunctionFragment;
 
     
 
     encodeFunctionData(functionFragment: 'poolManager', values?: undefined): string;
 encodeFunctionData(functionFragment: 'quoteExactIn', values: [PoolKeyStruct, boolean, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteExactOut', values: [PoolKeyStruct, boolean, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'sqrtPriceOf', values: [PoolKeyStruct]): string;
 encodeFunctionData(functionFragment: 'swapExactIn', values: [PoolKeyStruct, boolean, BigNumberish, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOut', values: [PoolKeyStruct, boolean, BigNumberish, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'unlockCallback', values: [BytesLike]): string;
@@ -24,6 +25,7 @@ encodeFunctionData(functionFragment: 'unlockCallback', values: [BytesLike]): str
     decodeFunctionResult(functionFragment: 'poolManager', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteExactIn', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteExactOut', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'sqrtPriceOf', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactIn', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'unlockCallback', data: BytesLike): Result;
@@ -89,6 +91,14 @@ decodeFunctionResult(functionFragment: 'unlockCallback', data: BytesLike): Resul
     
 
     
+    sqrtPriceOf: TypedContractMethod<
+      [key: PoolKeyStruct, ],
+      [bigint],
+      'view'
+    >
+    
+
+    
     swapExactIn: TypedContractMethod<
       [key: PoolKeyStruct, zeroForOne: boolean, amountIn: BigNumberish, minAmountOut: BigNumberish, ],
       [bigint],
@@ -129,6 +139,11 @@ getFunction(nameOrSignature: 'quoteExactOut'): TypedContractMethod<
       [key: PoolKeyStruct, zeroForOne: boolean, amountOut: BigNumberish, ],
       [bigint],
       'nonpayable'
+    >;
+getFunction(nameOrSignature: 'sqrtPriceOf'): TypedContractMethod<
+      [key: PoolKeyStruct, ],
+      [bigint],
+      'view'
     >;
 getFunction(nameOrSignature: 'swapExactIn'): TypedContractMethod<
       [key: PoolKeyStruct, zeroForOne: boolean, amountIn: BigNumberish, minAmountOut: BigNumberish, ],
