@@ -144,7 +144,7 @@ describe('what is risked for an owner of signed orders', () => {
     expect(way([], ['own', 'pool', 'other']), '105,000 of 94,000').to.equal(null);
     expect([way([fill], ['own']), way([fill], ['pool'])]).to.deep.equal(['plain', 'checked']);
     expect([way([fill, fill], ['pool']), way([revert(60_000n)], ['own'])]).to.deep.equal(['plain', null]);
-    expect([way([swap], ['own']), way([swap], ['own'], true)]).to.deep.equal(['checked', null]);
+    expect([way([swap], ['own']), way([], ['own'], true)]).to.deep.equal(['checked', null]);
     const lookFirst = { ...own, isChecked: true, canCheck: true };
     expect(judge([], lookFirst)).to.equal('send');
     expect(judge([], lookFirst, { underWay: [lookFirst] })).to.equal('wait');
