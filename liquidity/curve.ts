@@ -19,10 +19,7 @@ const SWAP_AMOUNT_AT = 0x44;
 export type TradedVenue = Pick<Venue, 'target' | 'call' | 'checks'>;
 
 /** Our own curves as legs of a path, and what their trades rely on. Their sources are those of the markets. */
-export function createOwnVenue({
-  entrypoint,
-  curveBook,
-}: Record<'entrypoint' | 'curveBook', Address>): TradedVenue {
+export function createOwnVenue({ entrypoint, curveBook }: Record<'entrypoint' | 'curveBook', Address>): TradedVenue {
   const swaps = Entrypoint__factory.createInterface();
   return {
     target: entrypoint,

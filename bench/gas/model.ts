@@ -29,13 +29,15 @@ export function gasModelOf(rows: Snapshot): GasModel {
     const calls = parts.length - (hasOwn ? 1 : 0);
     return Math.max(...gasOf(rows, route)) - calls * routeCall - (hasOwn ? routeOwn : 0);
   });
-  const checksPlace = up(Math.max(...checkedMore(rows, 'external2').map((gas, i) => gas - checkedMore(rows, 'external')[i]!)));
+  const checksPlace = up(
+    Math.max(...checkedMore(rows, 'external2').map((gas, i) => gas - checkedMore(rows, 'external')[i]!)),
+  );
   const checks = up(
     Math.max(
-      ...ROUTE_NAMES.flatMap((route) => checkedMore(rows, route).map((gas) => gas - ROUTES[route].length * checksPlace)),
-      ...PAIRS.map(
-        (pair) => found(rows, checkedId('permit', pair)) - found(rows, permitId(pair)) - checksPlace,
+      ...ROUTE_NAMES.flatMap((route) =>
+        checkedMore(rows, route).map((gas) => gas - ROUTES[route].length * checksPlace),
       ),
+      ...PAIRS.map((pair) => found(rows, checkedId('permit', pair)) - found(rows, permitId(pair)) - checksPlace),
     ),
   );
   return {

@@ -118,7 +118,10 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
   async function checksOf(part: Part, { kind, sellToken, buyToken }: SwapQuote): Promise<StateCheck[]> {
     const trade = { ...part, kind, sellToken, buyToken };
     if (part.id === OWN) {
-      const own = createOwnVenue({ entrypoint: lower(venue.entrypoint.address), curveBook: lower(venue.curveBook.address) });
+      const own = createOwnVenue({
+        entrypoint: lower(venue.entrypoint.address),
+        curveBook: lower(venue.curveBook.address),
+      });
       return (await own.checks(trade, 1n, { number: 0, hash: '0x', timestampSec: 0, baseFeeWei: 0n }))!;
     }
     const feePpm = BigInt(part.id === POOL ? FEE_PPM : OTHER_TIER.feePpm);

@@ -108,6 +108,9 @@ function stretchesOfPool(
   return list;
 }
 
+/** What rounding may take or give in a trade over a few ranges, in units: within a box amounts rise and fall by it besides. */
+const ROUNDING_UNITS = 8n;
+
 /** Between which price and liquidity a trade keeps its bound, while the ticks that it crosses change the liquidity as they do now. */
 interface PoolBox {
   /** The price may go so far in the direction of the swap. */
@@ -127,25 +130,25 @@ export function poolBox(state: PoolState, kind: SplitKind, units: bigint, boundU
   const [first] = ranges;
   const now = traded(state, kind, units);
   if (first === undefined || now === null) return null;
+  if (kind === 'sell' ? now < boundUnits : now > boundUnits) return null;
   const keeps = (one: PoolState, bound: bigint): boolean => {
     const amount = traded(one, kind, units);
-    return amount !== null && (kind === 'sell' ? amount >= bound : amount <= bound);
+    return amount !== null && (kind === 'sell' ? amount >= bound + ROUNDING_UNITS : amount <= bound - ROUNDING_UNITS);
   };
   const thinned = (missing: bigint): PoolState => ({
     ...state,
     ranges: ranges.map((one) => ({ ...one, liquidity: maxBig(one.liquidity - missing, 0n) })),
   });
   const halfway = kind === 'sell' ? ceilDiv(now + boundUnits, 2n) : (now + boundUnits) / 2n;
-  const missing = mostOf(0n, maxBig(first.liquidity - 1n, 0n), (some) => keeps(thinned(some), halfway));
-  if (missing === null) return null;
+  // Where nothing may be lost, all must stay as it is.
+  const missing = mostOf(0n, maxBig(first.liquidity - 1n, 0n), (some) => keeps(thinned(some), halfway)) ?? 0n;
   const moved = (move: bigint): PoolState => ({
     ...thinned(missing),
     sqrtPrice: zeroForOne ? sqrtPrice - move : sqrtPrice + move,
   });
   const room = zeroForOne ? sqrtPrice - first.endSqrtPrice : first.endSqrtPrice - sqrtPrice;
   // At the end of the range another liquidity counts.
-  const move = mostOf(0n, maxBig(room - 1n, 0n), (some) => keeps(moved(some), boundUnits));
-  if (move === null) return null;
+  const move = mostOf(0n, maxBig(room - 1n, 0n), (some) => keeps(moved(some), boundUnits)) ?? 0n;
   const worst = moved(move);
   const crossed = worst.ranges.findIndex(
     (_, i) => traded({ ...worst, ranges: worst.ranges.slice(0, i + 1) }, kind, units) !== null,

@@ -30,7 +30,9 @@ export async function standingOf(deps: SwapDeps, owner: Address, isCode: boolean
 
 /** Standing of the same owner for an order that includes its approval, which is burnt with it where nothing is checked first. */
 export const withPermit = ({ newPermitGas }: SwapDeps, standing: Standing): Standing =>
-  standing.isCode || standing.canCheck === true ? standing : { ...standing, newAccountGas: standing.newAccountGas + newPermitGas };
+  standing.isCode || standing.canCheck === true
+    ? standing
+    : { ...standing, newAccountGas: standing.newAccountGas + newPermitGas };
 
 /** The refusal for an owner for whom executors may send nothing. */
 export function refusedFor({ dealings, isCode }: Standing): ApiError {
