@@ -109,7 +109,10 @@ forOneDatabase((name, open) =>
       await mine();
       return 0n;
     };
+    /** Of somebody who has approved the router before. */
     const byTrade: Spoil = async () => {
+      const weth = new Contract(stack.token('WETH'), ERC20, chain.wallet('taker2'));
+      await mined(weth.getFunction('approve').send(chain.manifest.contracts['uniswapV3Router'], MaxUint256, FIRST));
       const trade = { tokenIn: stack.token('WETH'), tokenOut: stack.token('USDC'), amountIn: 10n ** 15n };
       return mined(sellToPool(chain, 'taker2', trade, FIRST));
     };
@@ -127,7 +130,7 @@ forOneDatabase((name, open) =>
         slippageBps: 0,
         routingPreference: isPool ? 'auto' : 'onlyService',
       });
-      expect(quote.route.map(({ source }) => source)).to.deep.equal([isPool ? 'uniswap-v3' : 'own']);
+      expect(quote.route.map(({ source }) => source)).to.deep.equal([isPool ? 'uniswap-v3:500' : 'own']);
       const extra = isPermit ? { approvalSignature: await signApproval(quote, owner) } : {};
       const { status, body } = await stack.submit(quote, owner, extra);
       expect(status, JSON.stringify(body)).to.equal(200);
