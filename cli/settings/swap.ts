@@ -37,7 +37,7 @@ export const swapSettings = {
     "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has sent a swap of its own",
   ),
   SWAP_NEW_ACCOUNT_GAS: integer(0, 10_000_000, 94_000).describe(
-    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 75,000 refuses new accounts, less than 80,000 where the settler can not check orders',
+    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 77,000 refuses new accounts, less than 80,000 where the settler can not check orders',
   ),
   SWAP_NEW_CONTRACT_GAS: integer(0, 10_000_000, 94_000).describe(
     'the same for an account with code, whose check can burn all the gas of a transaction, 150,000 to 240,000: that much lets such accounts begin with an order instead of two swaps',

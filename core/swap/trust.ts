@@ -19,9 +19,9 @@ const MOST_CREDIT_GAS = 700_000n;
 const OWN_GAS = 80_000n;
 /**
  * Most gas that a checked transaction burns where what it relies on has changed, for an owner whether with code by then or not: its data and
- * what is asked about the owner, for each place what is asked about that, and the data of an approval. Whatever spoils it otherwise costs more.
+ * what is asked about the owner, for each place what is asked about that, and an approval that fails. Whatever spoils it otherwise costs more.
  */
-const CHECKED_GAS = { order: 60_000n, place: 15_000n, permit: 8_000n } as const;
+const CHECKED_GAS = { order: 62_000n, place: 15_000n, permit: 17_000n } as const;
 
 /**
  * A fill or swap of an owner, or a reverted transaction for it. Whether a trade of another address preceded a revert does not matter: the
