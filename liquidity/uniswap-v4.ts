@@ -5,13 +5,13 @@
 import { AbiCoder, Interface, ZeroAddress, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
-import { poolSource } from '../core/swap/pool-source.js';
+import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
-import { rangesAhead } from './pool-ranges.js';
+import { rangesAhead, ticksWithin, type RangeEnd } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
-import { venueKind, type Venue } from './venue.js';
+import { venueKind, type StateCheck, type Venue } from './venue.js';
 
 export interface UniswapV4Contracts {
   poolManager: Address;
@@ -32,6 +32,7 @@ type Tier = (typeof TIERS)[number];
 const KEY = '(address currency0, address currency1, uint24 fee, int24 tickSpacing, address hooks)';
 const MANAGER = new Interface([
   'function extsload(bytes32[] slots) view returns (bytes32[])',
+  'function extsload(bytes32 slot) view returns (bytes32)',
   'function owner() view returns (address)',
 ]);
 const ROUTER = new Interface([
@@ -39,6 +40,7 @@ const ROUTER = new Interface([
   `function swapExactOut(${KEY} key, bool zeroForOne, uint256 amountOut, uint256 maxAmountIn) returns (uint256)`,
   `function quoteExactIn(${KEY} key, bool zeroForOne, uint256 amountIn) returns (uint256)`,
   `function quoteExactOut(${KEY} key, bool zeroForOne, uint256 amountOut) returns (uint256)`,
+  `function sqrtPriceOf(${KEY} key) view returns (uint160)`,
 ]);
 /** Behind the selector, the five words of the key, and the direction. */
 const AMOUNT_AT = 4 + 32 * 6;
@@ -99,30 +101,36 @@ export function createUniswapV4(
     return keyOf(sellToken, buyToken, tier);
   }
 
-  async function read(one: EthReader, sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
+  /** Those of these pools that have something to give. */
+  async function read(
+    one: EthReader,
+    [sellToken, buyToken]: readonly [Address, Address],
+    tiers: readonly Tier[],
+    head: Head,
+  ): Promise<KnownPool[]> {
     const zeroForOne = sellToken < buyToken;
     const load = (slots: readonly bigint[]): Promise<bigint[]> => storageOf(one, contracts.poolManager, slots, head);
-    const pools = TIERS.map((tier) => ({ tier, slot: stateSlot(keyOf(sellToken, buyToken, tier)) }));
-    const states = await load(pools.flatMap(({ slot }) => [slot, slot + LIQUIDITY_OFFSET]));
-    const sources = await Promise.all(
+    const pools = tiers.map((tier) => ({ tier, slot: stateSlot(keyOf(sellToken, buyToken, tier)) }));
+    const words = await load(pools.flatMap(({ slot }) => [slot, slot + LIQUIDITY_OFFSET]));
+    const found = await Promise.all(
       pools.map(async ({ tier, slot }, i) => {
-        const [slot0, liquidity] = states.slice(2 * i, 2 * i + 2) as [bigint, bigint];
+        const [slot0, liquidity] = words.slice(2 * i, 2 * i + 2) as [bigint, bigint];
         const sqrtPrice = BigInt.asUintN(160, slot0);
         if (sqrtPrice === 0n) return null;
         const feePpm = swapFeePpm(slot0, zeroForOne, tier.feePpm);
         const tick = toSafeInt(BigInt.asIntN(24, slot0 >> 160n));
         const place = { sqrtPrice, tick, spacing: tier.spacing, liquidity };
-        const ranges = await rangesAhead(place, zeroForOne, {
-          bitmaps: (words) => load(words.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
+        const { ranges, ends } = await rangesAhead(place, zeroForOne, {
+          bitmaps: (numbers) => load(numbers.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
           async nets(ticks) {
             const infos = await load(ticks.map((at) => mappingSlot('int24', at, slot + TICKS_OFFSET)));
             return infos.map((info) => BigInt.asIntN(128, info >> 128n));
           },
         });
-        return ranges.length === 0 ? null : poolSource({ id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges });
+        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ends, slot };
       }),
     );
-    return sources.filter((source) => source !== null);
+    return found.filter((pool) => pool !== null);
   }
 
   return {
@@ -130,7 +138,8 @@ export function createUniswapV4(
     target: contracts.router,
     async sources(sellToken, buyToken, head) {
       if ((await routerKind()) === null) return [];
-      return onOne(eth, (one) => read(one, sellToken, buyToken, head));
+      const pools = await onOne(eth, (one) => read(one, [sellToken, buyToken], TIERS, head));
+      return pools.map(poolSource);
     },
     async quote({ id, kind, sellToken, buyToken, inUnits, outUnits }, head) {
       const [method, amount] =
@@ -159,20 +168,55 @@ export function createUniswapV4(
       const data = ROUTER.encodeFunctionData(method, args) as Hex;
       return { target: contracts.router, amountIn, amountAt: AMOUNT_AT, data };
     },
+    async checks({ id, kind, sellToken, buyToken, inUnits, outUnits }, boundUnits, head) {
+      const key = keyNamed(id, sellToken, buyToken);
+      const zeroForOne = sellToken < buyToken;
+      const tiers = TIERS.filter((tier) => idOf(tier) === id);
+      const [pool] = await onOne(eth, (one) => read(one, [sellToken, buyToken], tiers, head));
+      if (pool === undefined) return null;
+      const box = poolBox(pool, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
+      const ticks = box === null ? null : ticksWithin(pool.ends, box);
+      if (box === null || ticks === null) return null;
+      const stored = (slot: bigint, bounds: Pick<StateCheck, 'minimum' | 'maximum'>): StateCheck => ({
+        target: contracts.poolManager,
+        data: MANAGER.encodeFunctionData('extsload(bytes32)', [wordOf(slot)]) as Hex,
+        word: 0,
+        ...bounds,
+      });
+      const { lastSqrtPrice, leastLiquidity } = box;
+      const price = zeroForOne ? { minimum: lastSqrtPrice, maximum: null } : { minimum: 0n, maximum: lastSqrtPrice };
+      return [
+        // In the storage itself other parts of the state stand above the price.
+        {
+          target: contracts.router,
+          data: ROUTER.encodeFunctionData('sqrtPriceOf', [key]) as Hex,
+          word: 0,
+          ...price,
+        },
+        stored(pool.slot + LIQUIDITY_OFFSET, { minimum: leastLiquidity, maximum: null }),
+        // The word of a tick has its gross liquidity, too: it must stay as it is.
+        ...ticks.map(({ tick, info }) =>
+          stored(mappingSlot('int24', tick, pool.slot + TICKS_OFFSET), { minimum: info, maximum: info }),
+        ),
+      ];
+    },
   };
 }
+
+/** A pool's state, with the end of each of its ranges, and the slot at which it begins. */
+type KnownPool = PoolState & { ends: readonly RangeEnd[]; slot: bigint };
 
 const wordOf = (slot: bigint): Hex => `0x${slot.toString(16).padStart(64, '0')}`;
 
 /** Words of the manager's storage, in one call. */
 async function storageOf(one: EthReader, at: Address, slots: readonly bigint[], head: Head): Promise<bigint[]> {
-  const data = MANAGER.encodeFunctionData('extsload', [slots.map(wordOf)]);
+  const data = MANAGER.encodeFunctionData('extsload(bytes32[])', [slots.map(wordOf)]);
   const [answer] = await callsAt(one, head, [{ to: at, data }]);
   return wordsIn(answer ?? '0x', slots.length);
 }
 
 function wordsIn(answer: Hex, count: number): bigint[] {
-  const [words] = MANAGER.decodeFunctionResult('extsload', answer) as unknown as [string[]];
+  const [words] = MANAGER.decodeFunctionResult('extsload(bytes32[])', answer) as unknown as [string[]];
   if (words.length !== count) throw new RangeError(`${words.length} words of storage instead of ${count}`);
   return words.map(BigInt);
 }
@@ -183,7 +227,7 @@ async function inspectManager(eth: EthReader, at: Address): Promise<string | nul
   const problem = `${at} is not Uniswap's PoolManager`;
   try {
     const owner = await ask(MANAGER.encodeFunctionData('owner'));
-    const storage = await ask(MANAGER.encodeFunctionData('extsload', [[wordOf(OWNER_SLOT)]]));
+    const storage = await ask(MANAGER.encodeFunctionData('extsload(bytes32[])', [[wordOf(OWNER_SLOT)]]));
     if (owner.length !== 66 || storage.length !== 194) return problem;
     return wordsIn(storage, 1)[0] === BigInt(owner) ? null : problem;
   } catch (error) {
