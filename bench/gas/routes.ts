@@ -3,6 +3,7 @@
  * router is measured first, in the same pools and in the same state.
  */
 import { toSafeInt } from '../../core/amounts.js';
+import { NO_PARTNER, netUnits, type PartnerTerms } from '../../core/swap/partner.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
 import { permitTypedData } from '../../core/swap/typed-data.js';
@@ -51,6 +52,16 @@ export const routeId = (route: RouteName, pair: BenchPair['id'], direction: Dire
 /** Id of the measured order by our own curve that sells the quote token and submits the owner's first approval of it. */
 export const permitId = (pair: BenchPair['id']): string => `order.permit.${pair}.buy.exactIn`;
 
+/** Id of the same measured order with a partner that has nothing of the token yet. */
+const partnerId = (route: RouteName, pair: BenchPair['id'], direction: Direction, kind: SplitKind): string =>
+  `${routeId(route, pair, direction, kind)}.partner`;
+
+const PARTNERED: PartnerTerms = {
+  partner: '0x00000000000000000000000000000000009a47e4',
+  partnerBps: 50,
+  appData: `0x${'a9'.repeat(32)}`,
+};
+
 /** The call of the quote token that the taker signed. */
 function permitOf({ quote, id }: BenchPair): Hex {
   const named = id === 'weth' ? { name: 'USD Coin', version: '2' } : { name: quote.symbol, version: '1' };
@@ -90,8 +101,9 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
     kind: SplitKind,
     nonce: bigint,
     permit: Hex | null = null,
+    terms: PartnerTerms = NO_PARTNER,
   ): Promise<Measured> => {
-    const { quote, parts } = orderOf(venue, pair, ROUTES[route], direction, kind, nonce);
+    const { quote, parts } = orderOf(venue, pair, ROUTES[route], { direction, kind, nonce, terms });
     const order = { id: '', quoteId: '', owner: quote.owner, clientOrderId: null, createdMs: 0 };
     const signature = signatureOf(venue, quote);
     const data = await orderCalldata(
@@ -115,6 +127,8 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
       for (const kind of KINDS) {
         const measured = await chain.undo(() => fill(route, direction, kind, firstNonce + used));
         rows.push(row(routeId(route, pair.id, direction, kind), measured));
+        const partnered = await chain.undo(() => fill(route, direction, kind, firstNonce + used, null, PARTNERED));
+        rows.push(row(partnerId(route, pair.id, direction, kind), partnered));
       }
     }
     const fresh = await chain.undo(() => fill(route, 'sell', 'sell', firstNonce + 256n));
@@ -133,9 +147,7 @@ function orderOf(
   { world }: Venue,
   pair: BenchPair,
   ids: readonly string[],
-  direction: Direction,
-  kind: SplitKind,
-  nonce: bigint,
+  { direction, kind, nonce, terms }: { direction: Direction; kind: SplitKind; nonce: bigint; terms: PartnerTerms },
 ): { quote: SwapQuote; parts: Part[] } {
   const [sellToken, buyToken] = path(pair, direction).map((address) => address.toLowerCase() as Address) as [
     Address,
@@ -151,7 +163,7 @@ function orderOf(
   const feeUnits = input / 1_001n;
   const expected = inUnits * count + feeUnits;
   const sellUnits = kind === 'sell' ? expected : (expected * (10_000n + SLIPPAGE_BPS)) / 10_000n;
-  const bought = outUnits * count;
+  const net = netUnits(outUnits * count, terms);
   const owner = world.taker.toLowerCase() as Address;
   const quote: SwapQuote = {
     id: '',
@@ -165,8 +177,8 @@ function orderOf(
     sellUnits,
     expectedSellUnits: expected,
     isLimit: false,
-    buyUnits: bought,
-    minBuyUnits: kind === 'sell' ? (bought * 99n) / 100n : bought,
+    buyUnits: net,
+    minBuyUnits: kind === 'sell' ? (net * 99n) / 100n : net,
     feeUnits,
     nonce,
     validToSec: toSafeInt(DEADLINE_SEC),
@@ -174,6 +186,7 @@ function orderOf(
     expiresMs: 0,
     route: '',
     typedData: '',
+    ...terms,
   };
   return { quote, parts };
 }

@@ -3,7 +3,16 @@
  * route brings what was signed after the fee of the moment. Until then it is looked at in turns, without a transaction.
  */
 import { Interface, toQuantity } from 'ethers';
-import { feeUnits, gasOf, isNoRoute, withVolatility, type RoutePlan } from '../../core/swap/pricing.js';
+import { grossUnits, netUnits } from '../../core/swap/partner.js';
+import {
+  feeUnits,
+  gasOf,
+  isNoRoute,
+  termsCalls,
+  termsGas,
+  withVolatility,
+  type RoutePlan,
+} from '../../core/swap/pricing.js';
 import { callsIn, isOwnOnly } from '../../core/swap/paths.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { PendingOrder, SwapAttempt, SwapQuote } from '../../ledger/swaps/swap-log.js';
@@ -104,13 +113,15 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
       if (gasPrice === null) return { waits: NO_GAS_PRICE };
       const price = withVolatility(gasPrice, gasVolatilityBps);
       const checkGas = checkGasIn(quote.route);
-      const besides = checkGas + (permit === null ? 0n : gasModel.permit);
-      const calls = permit === null ? 0 : 1;
+      const besides = checkGas + (permit === null ? 0n : gasModel.permit) + termsGas(gasModel, quote);
+      const calls = (permit === null ? 0 : 1) + termsCalls(quote);
       const reaches = ({ inUnits, outUnits }: RoutePlan, scale = 1n, slack = 1n): boolean =>
-        kind === 'sell' ? outUnits * slack >= minBuyUnits * scale : inUnits * scale <= sellUnits * slack;
+        kind === 'sell'
+          ? netUnits(outUnits, quote) * slack >= minBuyUnits * scale
+          : inUnits * scale <= sellUnits * slack;
       const question = {
         ...{ kind, sellToken, buyToken, preference, toleranceBps },
-        amountUnits: kind === 'sell' ? sellUnits : minBuyUnits,
+        amountUnits: kind === 'sell' ? sellUnits : grossUnits(minBuyUnits, quote),
         feeOf: (ids: readonly string[]) =>
           feeUnits(gasOf(gasModel, ids) + besides, price, feeMarginBps, callsIn(ids) + calls),
         isWorthAsking: (plan: RoutePlan) => reaches(plan, 1_000n, NEARLY),
@@ -124,7 +135,8 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
         plan = await planRoute(marketData, { ...question, preference: 'auto' }, head, atSec);
       if (isNoRoute(plan) || !isEnough(plan)) return { waits: NOT_REACHED };
       const route = encodeRoute(plan.parts, { checkGas, permit: permit === null ? null : permitIn(quote.route) });
-      const now = { feeUnits: plan.feeUnits, expectedSellUnits: plan.inUnits, buyUnits: plan.outUnits, route };
+      const buyUnits = netUnits(plan.outUnits, quote);
+      const now = { feeUnits: plan.feeUnits, expectedSellUnits: plan.inUnits, buyUnits, route };
       return { order: { ...one, quote: { ...quote, ...now } } };
     },
     async unfunded(one, attempts) {

@@ -14,7 +14,6 @@ function ratio({ part, whole }: Ratio, factor = 1n): number | null {
   return saturated(scaled) / toSafeInt(SCALE);
 }
 
-const BPS = 10_000n;
 const GWEI = 10n ** 9n;
 
 type MarketRow = BusinessSource['markets'][number];

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  BPS,
   bestRoute,
   feeUnits,
   isNoRoute,
