@@ -8,6 +8,9 @@ import type { Address, Hex } from '../types.js';
 /** What the settler enforces, whatever is signed. */
 export const MOST_PARTNER_BPS = 1_000;
 
+/** On the chain, for none. */
+export const NO_HASH: Hex = `0x${'0'.repeat(64)}`;
+
 export interface PartnerTerms {
   /** Null for none. */
   partner: Address | null;

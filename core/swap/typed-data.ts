@@ -1,9 +1,9 @@
 /** What the owner of a gasless order signs: Permit2's witness transfer, as a wallet takes it. */
 import type { Address, Hex } from '../types.js';
-import { hasTerms, NO_PARTNER, type PartnerTerms } from './partner.js';
+import { hasTerms, NO_HASH, NO_PARTNER, type PartnerTerms } from './partner.js';
 
 /** Appended to Permit2's own type string; the types that it names follow in alphabetical order. */
-export const WITNESS_TYPE_STRING =
+const WITNESS_TYPE_STRING =
   'OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)' +
   'TokenPermissions(address token,uint256 amount)';
 
@@ -50,7 +50,6 @@ const PARTNER_TYPES = typesOf('PartnerOrderWitness', [
 ]);
 
 const NOBODY: Address = `0x${'0'.repeat(40)}`;
-const NO_HASH: Hex = `0x${'0'.repeat(64)}`;
 
 export interface OrderTerms extends Partial<PartnerTerms> {
   sellToken: Address;

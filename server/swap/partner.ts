@@ -1,6 +1,6 @@
 /** The partner of a quote and its hash: what may be asked for, and what answers say of them. */
 import { z } from 'zod';
-import { grossUnits, partnerUnits, MOST_PARTNER_BPS, type PartnerTerms } from '../../core/swap/partner.js';
+import { grossUnits, MOST_PARTNER_BPS, NO_HASH, partnerUnits, type PartnerTerms } from '../../core/swap/partner.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
@@ -37,7 +37,7 @@ export function partnerProblems({ partner, partnerBps }: Asked): [field: string,
 export const termsOf = ({ partner = undefined, partnerBps = 0, appData = undefined }: Asked): PartnerTerms => ({
   partner: partner ?? null,
   partnerBps,
-  appData: appData === undefined || BigInt(appData) === 0n ? null : appData,
+  appData: appData === undefined || appData === NO_HASH ? null : appData,
 });
 
 /** Throws 400 for a part above the operator's limit. */
