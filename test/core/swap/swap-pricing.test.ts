@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { BPS } from '../../../core/amounts.js';
 import {
   bestRoute,
   feeUnits,

@@ -264,7 +264,7 @@ contract OrderSettlerPartnersTest is SettlerOrders {
     function test_RevertWhen_TheTargetBringsTooLittle() external {
         IOrderSettler.PartnerTerms memory terms = _terms(1_000);
         IOrderSettler.Order memory order = _signedFor(false, 1e18, 900e6, terms);
-        IOrderSettler.Route memory route = _via(_route(1e18, 0), address(base), 1e18, 1e18, address(quote), 1000e6 - 1);
+        IOrderSettler.Route memory route = _via(_route(1e18, 0), address(base), 1e18, 1e18, address(quote), 1000e6 - 2);
         vm.prank(EXECUTOR);
         vm.expectRevert(
             abi.encodeWithSelector(IOrderSettler.InsufficientOutput.selector, uint256(900e6 - 1), uint256(900e6))
