@@ -1,13 +1,13 @@
 import { AbiCoder, Interface, getCreate2Address, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { MAX_TICK, sqrtPriceAtTick } from '../core/swap/pool-math.js';
-import { poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
+import { poolBox, poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';
 import { RouterError, createRouterCheck } from './routers.js';
-import { venueKind, type Venue } from './venue.js';
+import { venueKind, type StateCheck, type Venue } from './venue.js';
 
 export interface UniswapV3Contracts {
   factory: Address;
@@ -62,6 +62,8 @@ const MAX_LIQUIDITY = (1n << 128n) - 1n;
 
 /** Words of the tick bitmap that are read to either side of the current one; each spans 256 tick spacings. */
 const BITMAP_REACH = 2;
+/** Most ticks within a trade whose liquidity is checked before it: each check takes some 10,000 gas. */
+const MAX_CROSSED = 3;
 /** Ticks beyond this many, nearest first, are not read: the known depth then ends there. */
 const MAX_TICKS = 60;
 
@@ -79,20 +81,19 @@ export function createUniswapV3(
 
   const routerKind = createRouterCheck(eth, contracts.router, KINDS, monotonicMs);
 
+  async function stateOf(pool: Address, fee: bigint, zeroForOne: boolean, head: Head): Promise<KnownPool | null> {
+    try {
+      return await onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head));
+    } catch (error) {
+      finder.forget(pool);
+      throw error;
+    }
+  }
+
   async function sources(sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
     if ((await routerKind()) === null) return [];
-    const zeroForOne = sellToken < buyToken;
     const found = await finder.poolsOf(sellToken, buyToken, head);
-    const states = await Promise.all(
-      found.map(async ([fee, pool]) => {
-        try {
-          return await onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head));
-        } catch (error) {
-          finder.forget(pool);
-          throw error;
-        }
-      }),
-    );
+    const states = await Promise.all(found.map(([fee, pool]) => stateOf(pool, fee, sellToken < buyToken, head)));
     return states.filter((state) => state !== null).map(poolSource);
   }
 
@@ -129,8 +130,34 @@ export function createUniswapV3(
       // Behind the selector and what names the pool, a word each.
       return { target: contracts.router, amountIn, amountAt: 4 + 32 * pool.length, data };
     },
+    async checks({ id, kind, sellToken, buyToken, inUnits, outUnits }, boundUnits, head) {
+      const fee = feeOf(id);
+      const [, pool] = (await finder.poolsOf(sellToken, buyToken, head)).find(([one]) => one === fee) ?? [];
+      if (pool === undefined) return null;
+      const zeroForOne = sellToken < buyToken;
+      const state = await stateOf(pool, fee, zeroForOne, head);
+      const box = state === null ? null : poolBox(state, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
+      if (state === null || box === null || box.crossed > MAX_CROSSED) return null;
+      const check = (method: string, args: unknown[], rest: Omit<StateCheck, 'target' | 'data'>): StateCheck => ({
+        ...{ target: pool, data: POOL.encodeFunctionData(method, args) as Hex },
+        ...rest,
+      });
+      const { lastSqrtPrice, leastLiquidity } = box;
+      const price = zeroForOne ? { minimum: lastSqrtPrice, maximum: null } : { minimum: 0n, maximum: lastSqrtPrice };
+      return [
+        check('slot0', [], { word: 0, ...price }),
+        check('liquidity', [], { word: 0, minimum: leastLiquidity, maximum: null }),
+        ...state.ticks.slice(0, box.crossed).map(({ tick, net }) => {
+          const word = BigInt.asUintN(256, net);
+          return check('ticks', [tick], { word: 1, minimum: word, maximum: word });
+        }),
+      ];
+    },
   };
 }
+
+/** A pool's state, with the tick at which each of its ranges ends. */
+type KnownPool = PoolState & { ticks: readonly InitializedTick[] };
 
 /** Null for a pool that was never initialised or has nothing to give. */
 async function readPool(
@@ -140,7 +167,7 @@ async function readPool(
   feePpm: bigint,
   zeroForOne: boolean,
   head: Head,
-): Promise<PoolState | null> {
+): Promise<KnownPool | null> {
   const at = (method: string, args: unknown[] = []) => ({ to: pool, data: POOL.encodeFunctionData(method, args) });
   const [slotData, liquidityData, spacingData] = await callsAt(eth, head, [
     at('slot0'),
@@ -159,7 +186,7 @@ async function readPool(
   if (spacing < 1 || spacing > MAX_TICK) throw new RangeError(`no pool has a tick spacing of ${spacing}`);
   const ticks = await readTicks(eth, at, { tick, spacing, zeroForOne }, head);
   const ranges = rangesOf(liquidity, ticks, zeroForOne);
-  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges };
+  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges, ticks };
 }
 
 interface InitializedTick {

@@ -16,14 +16,14 @@ export declare namespace IOrderSettler {
     export type DeliveryStructOutput = [amount: bigint, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, order: IOrderSettler.OrderHeadStructOutput }
   
 
+    export type CheckStruct = {target: AddressLike, word: BigNumberish, minimum: BigNumberish, maximum: BigNumberish, data: BytesLike}
+
+    export type CheckStructOutput = [target: string, word: bigint, minimum: bigint, maximum: bigint, data: string] & {target: string, word: bigint, minimum: bigint, maximum: bigint, data: string }
+  
+
     export type OrderStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish, signature: BytesLike}
 
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
-  
-
-    export type PartnerTermsStruct = {partner: AddressLike, partnerBps: BigNumberish, appData: BytesLike}
-
-    export type PartnerTermsStructOutput = [partner: string, partnerBps: bigint, appData: string] & {partner: string, partnerBps: bigint, appData: string }
   
 
     export type CallStruct = {target: AddressLike, token: AddressLike, amountIn: BigNumberish, amountAt: BigNumberish, data: BytesLike}
@@ -38,15 +38,15 @@ export declare namespace IOrderSettler {
     }
 
   export interface OrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillPartnerRoute" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "partnerOrderWitnessTypehash" | "partnerWitnessTypeString" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PartnerOrderFilled" | "TargetSet"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "TargetSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryStruct]): string;
+encodeFunctionData(functionFragment: 'fillChecked', values: [IOrderSettler.CheckStruct[], BigNumberish, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
-encodeFunctionData(functionFragment: 'fillPartnerRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.PartnerTermsStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
@@ -54,8 +54,6 @@ encodeFunctionData(functionFragment: 'isReceiving', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
-encodeFunctionData(functionFragment: 'partnerOrderWitnessTypehash', values?: undefined): string;
-encodeFunctionData(functionFragment: 'partnerWitnessTypeString', values?: undefined): string;
 encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
@@ -66,9 +64,9 @@ encodeFunctionData(functionFragment: 'witnessTypeString', values?: undefined): s
 
     decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deliver', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillChecked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'fillPartnerRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
@@ -76,8 +74,6 @@ decodeFunctionResult(functionFragment: 'isReceiving', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'partnerOrderWitnessTypehash', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'partnerWitnessTypeString', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'permit2', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
@@ -128,18 +124,6 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
       export type InputTuple = [previousOwner: AddressLike, newOwner: AddressLike];
       export type OutputTuple = [previousOwner: string, newOwner: string];
       export interface OutputObject {previousOwner: string, newOwner: string };
-      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
-      export type Filter = TypedDeferredTopicFilter<Event>
-      export type Log = TypedEventLog<Event>
-      export type LogDescription = TypedLogDescription<Event>
-    }
-
-  
-
-    export namespace PartnerOrderFilledEvent {
-      export type InputTuple = [owner: AddressLike, nonce: BigNumberish, partner: AddressLike, token: AddressLike, amount: BigNumberish, appData: BytesLike];
-      export type OutputTuple = [owner: string, nonce: bigint, partner: string, token: string, amount: bigint, appData: string];
-      export interface OutputObject {owner: string, nonce: bigint, partner: string, token: string, amount: bigint, appData: string };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -210,6 +194,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    fillChecked: TypedContractMethod<
+      [checks: IOrderSettler.CheckStruct[], amount: BigNumberish, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint]],
+      'nonpayable'
+    >
+    
+
+    
     fillOnCurve: TypedContractMethod<
       [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
@@ -220,14 +212,6 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
     fillOnCurveExactOut: TypedContractMethod<
       [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
-      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
-      'nonpayable'
-    >
-    
-
-    
-    fillPartnerRoute: TypedContractMethod<
-      [order: IOrderSettler.OrderStruct, terms: IOrderSettler.PartnerTermsStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
@@ -283,22 +267,6 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     owner: TypedContractMethod<
-      [],
-      [string],
-      'view'
-    >
-    
-
-    
-    partnerOrderWitnessTypehash: TypedContractMethod<
-      [],
-      [string],
-      'view'
-    >
-    
-
-    
-    partnerWitnessTypeString: TypedContractMethod<
       [],
       [string],
       'view'
@@ -374,6 +342,11 @@ getFunction(nameOrSignature: 'deliver'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'fillChecked'): TypedContractMethod<
+      [checks: IOrderSettler.CheckStruct[], amount: BigNumberish, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint]],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'fillOnCurve'): TypedContractMethod<
       [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
@@ -381,11 +354,6 @@ getFunction(nameOrSignature: 'fillOnCurve'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'fillOnCurveExactOut'): TypedContractMethod<
       [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
-      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
-      'nonpayable'
-    >;
-getFunction(nameOrSignature: 'fillPartnerRoute'): TypedContractMethod<
-      [order: IOrderSettler.OrderStruct, terms: IOrderSettler.PartnerTermsStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
@@ -420,16 +388,6 @@ getFunction(nameOrSignature: 'orderWitnessTypehash'): TypedContractMethod<
       'view'
     >;
 getFunction(nameOrSignature: 'owner'): TypedContractMethod<
-      [],
-      [string],
-      'view'
-    >;
-getFunction(nameOrSignature: 'partnerOrderWitnessTypehash'): TypedContractMethod<
-      [],
-      [string],
-      'view'
-    >;
-getFunction(nameOrSignature: 'partnerWitnessTypeString'): TypedContractMethod<
       [],
       [string],
       'view'
@@ -474,7 +432,6 @@ getFunction(nameOrSignature: 'witnessTypeString'): TypedContractMethod<
 getEvent(key: 'OrderFilled'): TypedContractEvent<OrderFilledEvent.InputTuple, OrderFilledEvent.OutputTuple, OrderFilledEvent.OutputObject>;
 getEvent(key: 'OwnershipTransferStarted'): TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
 getEvent(key: 'OwnershipTransferred'): TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
-getEvent(key: 'PartnerOrderFilled'): TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
 getEvent(key: 'TargetSet'): TypedContractEvent<TargetSetEvent.InputTuple, TargetSetEvent.OutputTuple, TargetSetEvent.OutputObject>;
 
     filters: {
@@ -493,10 +450,6 @@ getEvent(key: 'TargetSet'): TypedContractEvent<TargetSetEvent.InputTuple, Target
 
       'OwnershipTransferred(address,address)': TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
       OwnershipTransferred: TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
-    
-
-      'PartnerOrderFilled(address,uint256,address,address,uint256,bytes32)': TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
-      PartnerOrderFilled: TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
     
 
       'TargetSet(address,bool)': TypedContractEvent<TargetSetEvent.InputTuple, TargetSetEvent.OutputTuple, TargetSetEvent.OutputObject>;

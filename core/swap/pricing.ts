@@ -2,7 +2,7 @@
 import { BPS, ceilDiv } from '../amounts.js';
 import { candidatesOf } from './candidates.js';
 import { hasTerms, type PartnerTerms } from './partner.js';
-import { callsIn, isOwnOnly, ownCallsIn } from './paths.js';
+import { callsIn, isOwnOnly, ownCallsIn, venuesIn } from './paths.js';
 import { OWN, type Source } from './source.js';
 import { split, type Part, type SplitKind } from './split.js';
 
@@ -32,6 +32,9 @@ export interface GasModel {
   permit: bigint;
   /** A partner's part: what it takes beyond the same order without a partner, by our own curve alone or as a route. */
   partner: bigint;
+  /** Looking first whether the owner can still pay, and for each place whether it still trades at the price. */
+  checks: bigint;
+  checksPlace: bigint;
 }
 
 /**
@@ -47,6 +50,8 @@ export const DEFAULT_GAS: GasModel = {
   routeOwnCall: 144_000n,
   permit: 55_000n,
   partner: 100_000n,
+  checks: 7_000n,
+  checksPlace: 6_000n,
 };
 
 /** The model with something added to every order. */
@@ -71,6 +76,10 @@ export const termsGas = (model: Pick<GasModel, 'partner'>, terms: PartnerTerms):
 
 /** The data of these terms, in calls of an external contract, rounded up. */
 export const termsCalls = (terms: PartnerTerms): number => (hasTerms(terms) ? 1 : 0);
+
+/** What it takes beside that to look first at all that an order over these sources relies on. */
+export const checksGasOf = (model: GasModel, ids: readonly string[]): bigint =>
+  model.checks + BigInt(venuesIn(ids)) * model.checksPlace;
 
 /** What a rollup charges for an order's data, in wei, and for that of each call of an external contract. */
 export interface DataFee {

@@ -37,7 +37,7 @@ export function priceHandler(deps: SwapDeps): RouterMiddleware {
     checkTokens(deps, request);
     checkPartnerBps(deps, request);
     await refuseWhileUnable(deps, request);
-    const { plan, head, atSec } = await planRequest(deps, request, extraOf(deps, request), newcomer(deps, false));
+    const { plan, head, atSec } = await planRequest(deps, request, extraOf(deps, request), await newcomer(deps, false));
     ctx.set('Cache-Control', `public, max-age=${KEEP_SEC}`);
     ctx.body = answerOf(request, plan, head, await impactBps(deps, request, plan, head, atSec));
   };

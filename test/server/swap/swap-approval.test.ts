@@ -147,7 +147,7 @@ describe('approvals by signature', () => {
       );
       await stack.submit(next, owner);
       await stack.land();
-      expect((await sent()).map(({ data }) => fillIn(data as Hex).hasPermit)).to.deep.equal([true, false]);
+      expect((await sent()).map(({ data }) => fillIn(data as Hex).permit !== null)).to.deep.equal([true, false]);
     });
 
     it('buys by one, too, and tells the size of what is needed after slippage', async () => {
@@ -200,7 +200,7 @@ describe('approvals by signature', () => {
       await frontRun(ahead, second, parseUnits('50', 'gwei'));
       await mine();
       for (const orderId of orders) expect((await stack.order(orderId)).status).to.equal('filled');
-      expect((await sent()).map(({ data }) => fillIn(data as Hex).hasPermit)).to.deep.equal([false, true]);
+      expect((await sent()).map(({ data }) => fillIn(data as Hex).permit !== null)).to.deep.equal([false, true]);
       const block = (await chain.provider.getBlock('latest'))!;
       const to = await Promise.all(
         block.transactions.map(async (hash) => (await chain.provider.getTransaction(hash))!.to),
@@ -215,7 +215,7 @@ describe('approvals by signature', () => {
       for (const quote of quotes) orders.push(await submitted(quote, owner));
       for (let round = 0; round < 2; round++) await stack.land();
       for (const orderId of orders) expect((await stack.order(orderId)).status).to.equal('filled');
-      expect((await sent()).map(({ data }) => fillIn(data as Hex).hasPermit)).to.deep.equal([true, false]);
+      expect((await sent()).map(({ data }) => fillIn(data as Hex).permit !== null)).to.deep.equal([true, false]);
     });
 
     /** The owner allows Permit2 to take so much, by a transaction of its own. */

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {ChangelingToken} from "../support/ChangelingToken.sol";
 import {HookToken} from "../support/HostileTokens.sol";
@@ -233,32 +234,37 @@ contract OrderSettlerPartnersTest is SettlerOrders {
         settler.fillPartnerRoute(order, terms, _own(1e18));
     }
 
-    /// @dev The curve refuses before Permit2 is asked, so the signature does not matter.
     function test_RevertWhen_TheCurveDoesNotGiveIt() external {
         IOrderSettler.PartnerTerms memory terms = _terms(1_000);
         uint256 gross = _quote(false, 1e18);
         uint256 net = gross - gross / 10;
-        IOrderSettler.Order memory sale = _order(address(base), address(quote), 1e18, net + 1);
+        IOrderSettler.Order memory sale = _signedFor(false, 1e18, net + 1, terms);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.InsufficientOutput.selector, net, net + 1));
         settler.fillPartnerRoute(sale, terms, _own(1e18));
 
         uint256 cost = _quoteExactOutput(true, 1e18);
-        IOrderSettler.Order memory purchase = _order(address(quote), address(base), cost, 0.9e18);
+        IOrderSettler.Order memory purchase = _signedFor(true, cost, 0.9e18, terms);
         IOrderSettler.Route memory route = _route(cost, 1);
         (route.ownAmount, route.ownExactOut) = (1e18, true);
         vm.prank(EXECUTOR);
-        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.ExcessiveInput.selector, cost, cost - 1));
+        vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ExcessiveInput.selector, cost, cost - 1));
         settler.fillPartnerRoute(purchase, terms, route);
+    }
 
-        vm.warp(START + MAX_TTL_SEC);
-        (sale.deadline, purchase.deadline) = (block.timestamp, block.timestamp);
-        vm.startPrank(EXECUTOR);
-        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.InsufficientOutput.selector, uint256(0), net + 1));
-        settler.fillPartnerRoute(sale, terms, _own(1e18));
-        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.InsufficientOutput.selector, uint256(0), uint256(0.9e18)));
-        settler.fillPartnerRoute(purchase, terms, route);
-        vm.stopPrank();
+    /// @dev Whoever is checked first is the order's owner, whatever the kind of the fill.
+    function test_IsFilledChecked() external {
+        IOrderSettler.PartnerTerms memory terms = _terms(100);
+        IOrderSettler.Order memory order = _signedFor(false, 1e18, 0, terms);
+        bytes memory fill = abi.encodeCall(IOrderSettler.fillPartnerRoute, (order, terms, _own(1e18)));
+        IOrderSettler.Check[] memory none = new IOrderSettler.Check[](0);
+        uint256 part = _quote(false, 1e18) / 100;
+        vm.prank(EXECUTOR);
+        settler.fillChecked(none, 1e18, "", fill);
+        _expectPartnerGot(false, part);
+        vm.prank(EXECUTOR);
+        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.NonceUsed.selector, signer, order.nonce));
+        settler.fillChecked(none, 1e18, "", fill);
     }
 
     function test_RevertWhen_TheTargetBringsTooLittle() external {
