@@ -217,11 +217,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
         uint256 amountOut,
         uint256 maxAmountIn
     ) private returns (uint256 amountIn) {
-        uint256 gross = amountOut;
-        // An amount beyond what the curve accepts is passed on as it is, so that the curve's error names the amount that the caller sent.
-        if (amountOut <= CurveMath.MAX_AMOUNT && CURVE_BOOK.chargesFees(tokenIn, tokenOut)) {
-            gross = TakerFees.grossFor(amountOut, _storage().ratePpm[msg.sender]);
-        }
+        uint256 gross = _grossFor(msg.sender, tokenIn, tokenOut, amountOut);
         FillRef fill = _consume(gross, tokenIn, tokenOut, true);
         amountIn = fill.amountIn();
         if (amountIn > maxAmountIn) revert ExcessiveInput(amountIn, maxAmountIn);
@@ -381,6 +377,17 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
     }
 
     /// @inheritdoc IEntrypoint
+    function quoteForExactOutput(
+        address taker,
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut
+    ) external view returns (uint256 amountIn) {
+        uint256 gross = _grossFor(taker, tokenIn, tokenOut, amountOut);
+        (amountIn, ) = _preview(tokenIn, tokenOut, gross, true);
+    }
+
+    /// @inheritdoc IEntrypoint
     function isLocked() external view returns (bool) {
         return _reentrancyGuardEntered();
     }
@@ -391,6 +398,18 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
     }
 
     /* INTERNAL */
+
+    /// @dev The output that leaves `taker` with `amountOut` after its fee. An amount beyond what the curve accepts is passed on as it is, so that
+    /// the curve's error names the amount that the caller sent.
+    function _grossFor(
+        address taker,
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut
+    ) private view returns (uint256 gross) {
+        if (amountOut > CurveMath.MAX_AMOUNT || !CURVE_BOOK.chargesFees(tokenIn, tokenOut)) return amountOut;
+        return TakerFees.grossFor(amountOut, _storage().ratePpm[taker]);
+    }
 
     function _preview(
         address tokenIn,

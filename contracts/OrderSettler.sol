@@ -33,6 +33,15 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     bytes32 private constant WITNESS_TYPE_3 = "nOut,uint256 minAmountOut)TokenP";
     bytes32 private constant WITNESS_TYPE_4 = "ermissions(address token,uint256";
     bytes32 private constant WITNESS_TYPE_5 = " amount)";
+    bytes32 private constant PARTNER_WITNESS_TYPEHASH = keccak256(
+        "PartnerOrderWitness(address recipient,address tokenOut,uint256 minAmountOut,address partner,uint256 partnerBps,bytes32 appData)"
+    );
+    string private constant PARTNER_WITNESS_TYPE_STRING =
+        "PartnerOrderWitness witness)PartnerOrderWitness(address recipient,address tokenOut,uint256 minAmountOut,"
+        "address partner,uint256 partnerBps,bytes32 appData)TokenPermissions(address token,uint256 amount)";
+    /// @dev The most that a partner gets of what an order buys, whatever its owner signs.
+    uint256 private constant MAX_PARTNER_BPS = 1_000;
+    uint256 private constant BPS = 10_000;
     /// @dev increaseAllowance(address,uint256), which older tokens have.
     bytes4 private constant INCREASE_ALLOWANCE_SELECTOR = 0x39509351;
     /// @dev permit(address,address,uint256,uint256,uint8,bytes32,bytes32), permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32) of
@@ -56,7 +65,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     address private immutable CUSTODIAN;
     address private immutable CURVE_BOOK;
 
-    /// @dev True while a step swaps against our own curve, whose output the vault pays to this contract.
+    /// @dev True while a step, or the own part of an order with a partner, swaps against our own curve, whose output the vault pays to this
+    /// contract.
     bool private transient _receiving;
 
     mapping(address account => bool) private _executors;
@@ -133,28 +143,32 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         Order calldata order,
         Route calldata route
     ) external onlyExecutor locked returns (uint256 amountIn, uint256 amountOut) {
-        if (_isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
-        if (order.tokenIn == order.tokenOut) revert SameToken(order.tokenIn);
-        if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
-        if (route.feeAmount > route.amountIn) revert FeeTooHigh(route.feeAmount, route.amountIn);
-
+        _checkRoute(order, route);
         uint256 stray = IERC20(order.tokenIn).balanceOf(address(this));
-        _pull(order, route.amountIn);
-        bool feeInSwap = route.ownAmount != 0;
-        if (feeInSwap) amountOut = _swapOwnPart(order, route);
-        else if (route.feeAmount != 0) _payFee(order, route.feeAmount);
-        for (uint256 i = 0; i < route.calls.length; ++i) {
-            _call(order, route.calls[i]);
-        }
-
-        for (uint256 i = 0; i < route.calls.length; ++i) {
-            _giveBack(order, route.calls[i].token);
-        }
-
+        bytes memory terms = abi.encode(WITNESS_TYPEHASH, order.recipient, order.tokenOut, order.minAmountOut);
+        _pull(order, route.amountIn, keccak256(terms), WITNESS_TYPE_STRING);
+        if (route.ownAmount != 0) amountOut = _swapOwnPart(order, route);
+        _takeSteps(order, route);
         amountOut += _deliver(order.tokenOut, order.recipient);
-        if (amountOut < order.minAmountOut) revert InsufficientOutput(amountOut, order.minAmountOut);
-        amountIn = _refund(order, route.amountIn, stray);
-        _emitFilled(order, amountIn, amountOut, route.feeAmount, feeInSwap);
+        amountIn = _finish(order, route, stray, amountOut);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function fillPartnerRoute(
+        Order calldata order,
+        PartnerTerms calldata terms,
+        Route calldata route
+    ) external onlyExecutor locked returns (uint256 amountIn, uint256 amountOut) {
+        _checkTerms(terms);
+        _checkRoute(order, route);
+        uint256 stray = IERC20(order.tokenIn).balanceOf(address(this));
+        _pull(order, route.amountIn, _partnerWitness(order, terms), PARTNER_WITNESS_TYPE_STRING);
+        if (route.ownAmount != 0) _swapOwnPartToHere(order, route);
+        _takeSteps(order, route);
+        uint256 partnerAmount = _payPartner(order.tokenOut, terms);
+        amountOut = _deliver(order.tokenOut, order.recipient);
+        amountIn = _finish(order, route, stray, amountOut);
+        emit PartnerOrderFilled(order.owner, order.nonce, terms.partner, order.tokenOut, partnerAmount, terms.appData);
     }
 
     /// @inheritdoc IOrderSettler
@@ -203,6 +217,65 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
 
     /* INTERNAL */
 
+    function _checkTerms(PartnerTerms calldata terms) private view {
+        (address partner, uint256 bps) = (terms.partner, terms.partnerBps);
+        if (bps > MAX_PARTNER_BPS) revert PartnerFeeTooHigh(bps, MAX_PARTNER_BPS);
+        if ((partner != address(0) || bps != 0) && _isOurs(partner)) revert ForbiddenPartner(partner);
+    }
+
+    function _checkRoute(Order calldata order, Route calldata route) private view {
+        if (_isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
+        if (order.tokenIn == order.tokenOut) revert SameToken(order.tokenIn);
+        if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
+        if (route.feeAmount > route.amountIn) revert FeeTooHigh(route.feeAmount, route.amountIn);
+    }
+
+    function _partnerWitness(Order calldata order, PartnerTerms calldata terms) private pure returns (bytes32) {
+        return
+            keccak256(
+                abi.encode(
+                    PARTNER_WITNESS_TYPEHASH,
+                    order.recipient,
+                    order.tokenOut,
+                    order.minAmountOut,
+                    terms.partner,
+                    terms.partnerBps,
+                    terms.appData
+                )
+            );
+    }
+
+    /// @dev Sends the partner its part of all of the buy token that is here, rounded down in the recipient's favour.
+    function _payPartner(address token, PartnerTerms calldata terms) private returns (uint256 amount) {
+        if (terms.partnerBps == 0) return 0;
+        amount = (IERC20(token).balanceOf(address(this)) * terms.partnerBps) / BPS;
+        if (amount != 0) IERC20(token).safeTransfer(terms.partner, amount);
+    }
+
+    /// @dev Brings the fee into the vault unless the own part did, makes the calls, and gives back what they left.
+    function _takeSteps(Order calldata order, Route calldata route) private {
+        if (route.ownAmount == 0 && route.feeAmount != 0) _payFee(order, route.feeAmount);
+        for (uint256 i = 0; i < route.calls.length; ++i) {
+            _call(order, route.calls[i]);
+        }
+
+        for (uint256 i = 0; i < route.calls.length; ++i) {
+            _giveBack(order, route.calls[i].token);
+        }
+    }
+
+    /// @dev Checks what the recipient got, returns the rest of the input, and logs the fill.
+    function _finish(
+        Order calldata order,
+        Route calldata route,
+        uint256 stray,
+        uint256 amountOut
+    ) private returns (uint256 amountIn) {
+        if (amountOut < order.minAmountOut) revert InsufficientOutput(amountOut, order.minAmountOut);
+        amountIn = _refund(order, route.amountIn, stray);
+        _emitFilled(order, amountIn, amountOut, route.feeAmount, route.ownAmount != 0);
+    }
+
     /// @dev Calls a token's `permit`, whatever comes of it.
     function _submit(address token, bytes calldata permit) private {
         if (!_isPermit(permit)) revert ForbiddenPermit(token);
@@ -236,7 +309,10 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     /// refuse.
     function _headIn(bytes calldata fill) private pure returns (OrderHead calldata order) {
         // A route comes behind its order, a fee before it.
-        uint256 place = bytes4(fill) == IOrderSettler.fillRoute.selector ? 0x04 : 0x24;
+        bytes4 selector = bytes4(fill);
+        bool isRoute =
+            selector == IOrderSettler.fillRoute.selector || selector == IOrderSettler.fillPartnerRoute.selector;
+        uint256 place = isRoute ? 0x04 : 0x24;
         assembly ("memory-safe") {
             order := add(add(fill.offset, 0x04), calldataload(add(fill.offset, place)))
         }
@@ -300,8 +376,30 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     /// @dev Trades the route's own part. An exact input has no limit here, since `fillRoute` checks the sum of all outputs; an exact output may
     /// cost at most what was pulled, less the fee.
     function _swapOwnPart(Order calldata order, Route calldata route) private returns (uint256 amountOut) {
-        uint256 limit = route.ownExactOut ? route.amountIn - route.feeAmount : 0;
-        (, amountOut) = _swap(order, HEAD_BYTES, route.ownExactOut, route.ownAmount, limit, route.feeAmount);
+        (, amountOut) = _swap(order, HEAD_BYTES, route.ownExactOut, route.ownAmount, _ownLimit(route), route.feeAmount);
+    }
+
+    function _ownLimit(Route calldata route) private pure returns (uint256) {
+        return route.ownExactOut ? route.amountIn - route.feeAmount : 0;
+    }
+
+    /// @dev As `_swapOwnPart`, but the vault pays to this contract, so that the partner's part can be taken off.
+    function _swapOwnPartToHere(Order calldata order, Route calldata route) private {
+        OrderHead memory head = OrderHead({
+            owner: order.owner,
+            tokenIn: order.tokenIn,
+            maxAmountIn: order.maxAmountIn,
+            nonce: order.nonce,
+            deadline: order.deadline,
+            recipient: address(this),
+            tokenOut: order.tokenOut,
+            minAmountOut: order.minAmountOut
+        });
+        _receiving = true;
+        IEntrypoint(ENTRYPOINT).swapWithCallback(
+            IEntrypoint.OrderSwap(route.ownAmount, _ownLimit(route), route.feeAmount, route.ownExactOut, head)
+        );
+        _receiving = false;
     }
 
     /// @dev Swaps against our own curve for the order's owner.
@@ -386,9 +484,9 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
-    /// @dev Has Permit2 transfer `amount` of the sell token to this contract. Permit2 checks the signature over everything in the order and
-    /// marks the nonce as used.
-    function _pull(Order calldata order, uint256 amount) private {
+    /// @dev Has Permit2 transfer `amount` of the sell token to this contract. Permit2 checks the signature over everything in the order and the
+    /// witness, and marks the nonce as used.
+    function _pull(Order calldata order, uint256 amount, bytes32 witness, string memory witnessType) private {
         IPermit2(PERMIT2).permitWitnessTransferFrom(
             IPermit2.PermitTransferFrom(
                 IPermit2.TokenPermissions(order.tokenIn, order.maxAmountIn),
@@ -397,8 +495,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
             ),
             IPermit2.SignatureTransferDetails(address(this), amount),
             order.owner,
-            keccak256(abi.encode(WITNESS_TYPEHASH, order.recipient, order.tokenOut, order.minAmountOut)),
-            WITNESS_TYPE_STRING,
+            witness,
+            witnessType,
             order.signature
         );
     }
@@ -558,5 +656,15 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     /// @inheritdoc IOrderSettler
     function orderWitnessTypehash() external pure returns (bytes32) {
         return WITNESS_TYPEHASH;
+    }
+
+    /// @inheritdoc IOrderSettler
+    function partnerWitnessTypeString() external pure returns (string memory) {
+        return PARTNER_WITNESS_TYPE_STRING;
+    }
+
+    /// @inheritdoc IOrderSettler
+    function partnerOrderWitnessTypehash() external pure returns (bytes32) {
+        return PARTNER_WITNESS_TYPEHASH;
     }
 }

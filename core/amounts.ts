@@ -27,6 +27,8 @@ const MAX_DECIMAL_CHARS = 120;
 export const MAX_DECIMALS = 77;
 /** Limit at which a sum saturates whose parts anybody may choose, such as requested withdrawals. */
 export const MAX_U128 = 2n ** 128n - 1n;
+/** Ten thousand basis points are the whole. */
+export const BPS = 10_000n;
 
 const PLAIN_DECIMAL = /^(\d+)(?:\.(\d+))?$/;
 

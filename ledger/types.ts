@@ -139,6 +139,10 @@ export interface SettledOrder {
   feeUnits: bigint;
   /** The fee is booked with the fill of the same transaction; otherwise it reached the vault by itself. */
   feeInSwap: boolean;
+  /** What a partner was sent of the bought token, beside `amountOutUnits`; null for an order without a partner. */
+  partner: { partner: Address; amountUnits: bigint } | null;
+  /** The signed hash; null for none. */
+  appData: Hex | null;
   blockNumber: number;
   txHash: Hex;
   logIndex: number;

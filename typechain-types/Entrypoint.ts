@@ -31,7 +31,7 @@ export declare namespace IEntrypoint {
     }
 
   export interface EntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "collectInputFee" | "initialize" | "isLocked" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapWithCallback" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "collectInputFee" | "initialize" | "isLocked" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "quoteForExactOutput" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapWithCallback" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "Swap" | "TakerFeeSet" | "Upgraded"): EventFragment;
 
@@ -46,6 +46,7 @@ encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): strin
 encodeFunctionData(functionFragment: 'quote', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteExactOutput', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteFor', values: [AddressLike, AddressLike, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'quoteForExactOutput', values: [AddressLike, AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swap', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
@@ -68,6 +69,7 @@ decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result
 decodeFunctionResult(functionFragment: 'quote', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteFor', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'quoteForExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
@@ -275,6 +277,14 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    quoteForExactOutput: TypedContractMethod<
+      [taker: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, ],
+      [bigint],
+      'view'
+    >
+    
+
+    
     renounceOwnership: TypedContractMethod<
       [],
       [void],
@@ -409,6 +419,11 @@ getFunction(nameOrSignature: 'quoteExactOutput'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'quoteFor'): TypedContractMethod<
       [taker: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, ],
+      [bigint],
+      'view'
+    >;
+getFunction(nameOrSignature: 'quoteForExactOutput'): TypedContractMethod<
+      [taker: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, ],
       [bigint],
       'view'
     >;

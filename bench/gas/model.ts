@@ -47,6 +47,7 @@ export function gasModelOf(rows: Snapshot): GasModel {
     routeCall: BigInt(routeCall),
     routeOwnCall: BigInt(up(Math.max(...gasOf(rows, 'own')) - TRANSACTION_GAS + STEP_GAS)),
     permit: BigInt(up(Math.max(...PAIRS.map((pair) => permitGas(rows, pair))))),
+    partner: BigInt(up(Math.max(...PAIRS.flatMap((pair) => partnerGas(rows, pair))))),
     checks: BigInt(checks),
     checksPlace: BigInt(checksPlace),
   };
@@ -63,6 +64,10 @@ const found = (rows: Snapshot, id: string): number => {
 /** What it adds to an order to submit its owner's first approval of the token. */
 const permitGas = (rows: Snapshot, pair: (typeof PAIRS)[number]): number =>
   found(rows, permitId(pair)) - found(rows, routeId('own', pair, 'buy', 'sell'));
+
+/** What it adds to an order to pay a partner that has nothing of the token yet. */
+const partnerGas = (rows: Snapshot, pair: (typeof PAIRS)[number]): number[] =>
+  ROUTE_NAMES.flatMap((route) => ids(route, pair).map((id) => found(rows, `${id}.partner`) - found(rows, id)));
 
 /** What it adds to the sale of a route to be checked. */
 const checkedMore = (rows: Snapshot, route: RouteName): number[] =>

@@ -4,6 +4,7 @@
  */
 import { Interface } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';
+import { NO_PARTNER, netUnits, type PartnerTerms } from '../../core/swap/partner.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
 import { permitTypedData } from '../../core/swap/typed-data.js';
@@ -69,6 +70,16 @@ export const routeId = (route: RouteName, pair: BenchPair['id'], direction: Dire
 /** Id of the measured order by our own curve that sells the quote token and submits the owner's first approval of it. */
 export const permitId = (pair: BenchPair['id']): string => `order.permit.${pair}.buy.exactIn`;
 
+/** Id of the same measured order with a partner that has nothing of the token yet. */
+const partnerId = (route: RouteName, pair: BenchPair['id'], direction: Direction, kind: SplitKind): string =>
+  `${routeId(route, pair, direction, kind)}.partner`;
+
+const PARTNERED: PartnerTerms = {
+  partner: '0x00000000000000000000000000000000009a47e4',
+  partnerBps: 50,
+  appData: `0x${'a9'.repeat(32)}`,
+};
+
 /** Id of the measured sale of a route that is sent checked, with the owner's first approval or without. */
 export const checkedId = (route: RouteName | 'permit', pair: BenchPair['id']): string =>
   `order.checked.${route}.${pair}.${route === 'permit' ? 'buy' : 'sell'}.exactIn`;
@@ -124,9 +135,13 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
     direction: Direction,
     kind: SplitKind,
     nonce: bigint,
-    { permit = null, isChecked = false }: { permit?: Hex | null; isChecked?: boolean } = {},
+    {
+      permit = null,
+      isChecked = false,
+      terms = NO_PARTNER,
+    }: { permit?: Hex | null; isChecked?: boolean; terms?: PartnerTerms } = {},
   ): Promise<Measured> => {
-    const { quote, parts } = orderOf(venue, pair, ROUTES[route], direction, kind, nonce);
+    const { quote, parts } = orderOf(venue, pair, ROUTES[route], { direction, kind, nonce, terms });
     const order = { id: '', quoteId: '', owner: quote.owner, clientOrderId: null, createdMs: 0 };
     const signature = signatureOf(venue, quote);
     const data = await orderCalldata(
@@ -171,6 +186,8 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
       for (const kind of KINDS) {
         const measured = await chain.undo(() => fill(route, direction, kind, firstNonce + used));
         rows.push(row(routeId(route, pair.id, direction, kind), measured));
+        const partnered = await chain.undo(() => fill(route, direction, kind, firstNonce + used, { terms: PARTNERED }));
+        rows.push(row(partnerId(route, pair.id, direction, kind), partnered));
       }
     }
     const fresh = await chain.undo(() => fill(route, 'sell', 'sell', firstNonce + 256n));
@@ -198,9 +215,7 @@ function orderOf(
   { world }: Venue,
   pair: BenchPair,
   ids: readonly string[],
-  direction: Direction,
-  kind: SplitKind,
-  nonce: bigint,
+  { direction, kind, nonce, terms }: { direction: Direction; kind: SplitKind; nonce: bigint; terms: PartnerTerms },
 ): { quote: SwapQuote; parts: Part[] } {
   const [sellToken, buyToken] = path(pair, direction).map((address) => address.toLowerCase() as Address) as [
     Address,
@@ -216,7 +231,7 @@ function orderOf(
   const feeUnits = input / 1_001n;
   const expected = inUnits * count + feeUnits;
   const sellUnits = kind === 'sell' ? expected : (expected * (10_000n + SLIPPAGE_BPS)) / 10_000n;
-  const bought = outUnits * count;
+  const net = netUnits(outUnits * count, terms);
   const owner = world.taker.toLowerCase() as Address;
   const quote: SwapQuote = {
     id: '',
@@ -230,8 +245,8 @@ function orderOf(
     sellUnits,
     expectedSellUnits: expected,
     isLimit: false,
-    buyUnits: bought,
-    minBuyUnits: kind === 'sell' ? (bought * 99n) / 100n : bought,
+    buyUnits: net,
+    minBuyUnits: kind === 'sell' ? (net * 99n) / 100n : net,
     feeUnits,
     nonce,
     validToSec: toSafeInt(DEADLINE_SEC),
@@ -239,6 +254,7 @@ function orderOf(
     expiresMs: 0,
     route: '',
     typedData: '',
+    ...terms,
   };
   return { quote, parts };
 }

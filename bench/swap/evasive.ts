@@ -1,11 +1,11 @@
 /** How long submissions of a key's owner take while accounts with code submit, whose check burns all the gas that it gets. */
-import { Contract, MaxUint256, Wallet, parseUnits } from 'ethers';
+import { parseUnits, type Wallet } from 'ethers';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
-import { mined } from '../../deploy/transactions.js';
 import { accountOf, startStack, tokenOf, type Stack } from '../../test/support/stack.js';
 import { place, untilQuoted } from '../../test/support/trading.js';
 import { median } from '../gateway/measure.js';
 import { timesMs, whileSent } from './load.js';
+import { fundedOwner } from './owners.js';
 
 /** Accounts that submit as often as one client address may by default: once in so many milliseconds. */
 const EVASIVE = 10;
@@ -14,7 +14,6 @@ const SUBMISSIONS = 100;
 /** Slices of either kind, in turn; the first of each warms up. */
 const SLICES = 5;
 const PLENTY = '1000000';
-const ERC20 = ['function transfer(address, uint256)', 'function approve(address, uint256)'];
 /** Hashes half a megabyte, for 600,000 gas, and fails: that takes a development chain no longer than any other node, unlike a long loop. */
 const WASTEFUL = '0x6207a1205f20fe';
 const UNITS = parseUnits('0.02', 18);
@@ -67,7 +66,7 @@ const p99 = (times: readonly number[]): number => times.toSorted((a, b) => a - b
 
 /** Orders of a new owner, who may have so many pending. */
 async function submissions(stack: Stack): Promise<string[]> {
-  const owner = await fundedOwner(stack, BigInt(SUBMISSIONS));
+  const owner = await fundedOwner(stack, { WETH: BigInt(SUBMISSIONS) * UNITS });
   return Promise.all(Array.from({ length: SUBMISSIONS }, () => signedQuote(stack, owner)));
 }
 
@@ -75,24 +74,11 @@ async function submissions(stack: Stack): Promise<string[]> {
 async function evasiveBodies(stack: Stack): Promise<string[]> {
   const bodies: string[] = [];
   for (let i = 0; i < EVASIVE; i++) {
-    const owner = await fundedOwner(stack, 1n);
+    const owner = await fundedOwner(stack, { WETH: UNITS });
     bodies.push(await signedQuote(stack, owner));
     await stack.provider.send('hardhat_setCode', [owner.address, WASTEFUL]);
   }
   return bodies;
-}
-
-/** A new key with what so many orders sell, of which Permit2 may take all. */
-async function fundedOwner(stack: Stack, orders: bigint): Promise<Wallet> {
-  const { provider, manifest } = stack;
-  const from = new Wallet(accountOf(stack, 'taker1').privateKey, provider);
-  const weth = new Contract(tokenOf(stack, 'WETH').address, ERC20, from);
-  const owner = new Wallet(Wallet.createRandom().privateKey, provider);
-  await provider.send('hardhat_setBalance', [owner.address, '0x8ac7230489e80000']);
-  await mined(weth.getFunction('transfer').send(owner.address, orders * UNITS));
-  const approve = (weth.connect(owner) as Contract).getFunction('approve');
-  await mined(approve.send(manifest.contracts['permit2'], MaxUint256));
-  return owner;
 }
 
 async function signedQuote(stack: Stack, owner: Wallet): Promise<string> {

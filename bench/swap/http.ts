@@ -2,13 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Wallet } from 'ethers';
+import type { Wallet } from 'ethers';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import { startChild, type Child } from '../../test/support/child.js';
 import { accountOf, startStack, tokenOf, type Stack } from '../../test/support/stack.js';
 import { place, untilQuoted } from '../../test/support/trading.js';
 import { median, ROUNDS } from '../gateway/measure.js';
 import { latencyMs, load, type Loaded, type Target } from './load.js';
+import { fundedOwner } from './owners.js';
 
 const QUOTES = 320;
 const SUBMISSIONS = 60;
@@ -17,6 +18,8 @@ const PLENTY = '1000000';
 const ROLES = 'watcher,gateway,poster,settler';
 const UNIT = 10n ** 18n;
 const PROBE = (UNIT * 3n) / 2n;
+/** More than the submissions of a round sell of either token. */
+const FUNDS = { WETH: 100n * UNIT, USDC: 250_000n * 10n ** 6n };
 
 /** Medians over the rounds; rates by the clock, of 32 requests at a time. */
 export interface HttpFigures {
@@ -37,7 +40,6 @@ interface Bench {
   stack: Stack;
   bare: Target;
   swap: (path: string) => Target;
-  wallet: Wallet;
 }
 
 /** Starts a chain, a server and the bare route, each in a process of its own, on SQLite, or where `databaseUrl` says. */
@@ -65,7 +67,6 @@ export async function measureHttp(databaseUrl: (name: string) => string): Promis
       stack,
       bare: { url: `http://127.0.0.1:${port}/row`, pid: bareChild.process.pid ?? 0 },
       swap: (path) => ({ url: `${serverUrl}/api/v1${path}`, pid: stack.pid(ROLES) }),
-      wallet: new Wallet(accountOf(stack, 'taker3').privateKey),
     });
   } finally {
     await bareChild?.end('SIGTERM');
@@ -83,7 +84,9 @@ async function rounds(bench: Bench): Promise<HttpFigures> {
   return Object.fromEntries(figures);
 }
 
-async function oneRound({ stack, bare, swap, wallet }: Bench): Promise<HttpFigures> {
+/** A round's owner is new: its orders stay pending, since nothing executes them. */
+async function oneRound({ stack, bare, swap }: Bench): Promise<HttpFigures> {
+  const wallet = await fundedOwner(stack, FUNDS);
   const bodies = quoteBodies(stack, wallet.address, QUOTES);
   const bareQuotes = await load(bare, bodies);
   const quoted = await load(swap('/quote'), bodies);

@@ -10,6 +10,7 @@ import { routes } from '../gas/report.js';
 import { snapshotOf } from '../gas/snapshot.js';
 import { holds, type Row } from '../gateway/measure.js';
 import { measurePlans } from './plan.js';
+import { measurePrices, type PriceFigures } from './prices.js';
 import { measureEvasive, type EvasiveFigures } from './evasive.js';
 import { stopLoad } from './load.js';
 import { measureHttp, temporaryDatabases, type HttpFigures } from './http.js';
@@ -53,6 +54,12 @@ const evasiveRows = ({ aloneP99Ms, besideP99Ms, evasivePerSec }: EvasiveFigures)
   },
 ];
 
+const pricesRows = ({ trades, meanBps, worstBps, oursAlone }: PriceFigures): Row[] => [
+  { goal: '', what: `ours against Uniswap alone, ${trades} trades, mean`, value: meanBps, unit: 'bps', bound: null },
+  { goal: '', what: 'the same, worst', value: worstBps, unit: 'bps', bound: { atLeast: 0 } },
+  { goal: '', what: 'trades beside, that the pools alone can not fill', value: oursAlone, unit: '', bound: null },
+];
+
 const databases = temporaryDatabases();
 const measured = async () =>
   [await measureHttp(databases.urlOf), await measureEvasive(databases.urlOf('evasive'))] as const;
@@ -64,13 +71,16 @@ const gasRows = await measureAll();
 const snapshot = snapshotOf(gasRows);
 const model = gasModelOf(snapshot);
 const plans = [1, 3, 6].map(measurePlans);
+const prices = measurePrices();
 const rows = [
   ...rowsOf(figures),
   ...evasiveRows(evasive),
   ...plans.flatMap(({ sources, meanMs, p99Ms }): Row[] => [
+    { goal: '', what: `plans among ${sources} per second of CPU`, value: 1_000 / meanMs, unit: '/s', bound: null },
     { goal: '', what: `plan among ${sources}, CPU, mean`, value: meanMs, unit: 'ms', bound: { atMost: 5 } },
     { goal: '', what: `plan among ${sources}, CPU, p99`, value: p99Ms, unit: 'ms', bound: { atMost: 5 } },
   ]),
+  ...pricesRows(prices),
 ];
 const isDefault = JSON.stringify(model, text) === JSON.stringify(DEFAULT_GAS, text);
 

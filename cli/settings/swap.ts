@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { MOST_PARTNER_BPS } from '../../core/swap/partner.js';
 import type { Address } from '../../core/types.js';
 import { chainPreset, tokenRows } from '../../deploy/chain-preset.js';
 import {
@@ -53,6 +54,9 @@ export const swapSettings = {
   ),
   SWAP_TOLERANCE_BPS: integer(0, 1_000, 10).describe(
     'by how much our own route may be worse than the best and still be chosen by preferService',
+  ),
+  SWAP_PARTNER_MAX_BPS: integer(0, MOST_PARTNER_BPS, 100).describe(
+    'most that a partner of an order may ask for, in bps of what the order buys; 0 switches partner fees off',
   ),
   SWAP_MAX_GAS: integer(200_000, 30_000_000, 1_000_000).describe(
     'most gas that an order may take; one that takes more is not sent, and expires',

@@ -162,12 +162,22 @@ interface IEntrypoint {
         uint256 amountIn
     ) external view returns (uint256 amountOut);
 
+    /// @notice Input that `swapExactOutput` of `taker` would take for `amountOut` now: `quoteExactOutput` of the amount with the fee of `taker` on
+    /// top, if this market charges fees. Zero in the same cases.
+    function quoteForExactOutput(
+        address taker,
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut
+    ) external view returns (uint256 amountIn);
+
     /// @notice Whether a swap is under way in this transaction. Its input is measured by the vault's balance, so whoever credits tokens to
     /// somebody else by that balance must not do so meanwhile.
     function isLocked() external view returns (bool);
 
     /// @notice Sets the fee rate of `taker`, at most 10,000 parts per million of the output, else `FeeTooHigh`. Owner only. It is charged in
-    /// markets whose fees are on (`ICurveBook.setTakerFees`) and nowhere else. Rates of the settler and of adapters should stay zero.
+    /// markets whose fees are on (`ICurveBook.setTakerFees`) and nowhere else. The settler pays none; a rate of an adapter is
+    /// paid by whoever trades through it.
     /// At its worst, whoever may call this takes that much of a taker's output, as far as the taker's own minimum allows.
     function setTakerFee(address taker, uint256 ratePpm) external;
 

@@ -6,8 +6,12 @@ pragma solidity ^0.8.28;
 /// deadline, with this contract as spender and `OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)` as witness. Its key
 /// is (owner, nonce), which Permit2 lets through once. Owners approve Permit2 and never this contract.
 ///
-/// Whatever the route, at least `minAmountOut` of the buy token, and everything beyond it that the route brought, is sent to the recipient, or
-/// the whole call reverts. What our own curve pays to the recipient is not measured, so a token that keeps a part of transfers could deliver
+/// An order may name a partner, who gets a part of what it buys, and a hash that is logged with its fill. Its witness is then
+/// `PartnerOrderWitness(address recipient,address tokenOut,uint256 minAmountOut,address partner,uint256 partnerBps,bytes32 appData)`, it is
+/// filled by `fillPartnerRoute` and in no other way, and the partner gets its part to the unit, or the whole call reverts.
+///
+/// Whatever the route, at least `minAmountOut` of the buy token, and everything beyond it that the route brought and is not a signed
+/// partner's, is sent to the recipient, or the whole call reverts. What our own curve pays to the recipient is not measured, so a token that keeps a part of transfers could deliver
 /// less; such tokens must not be listed. Of the sell token, what the route does not need is not taken, or goes back to the owner. Between
 /// transactions this contract holds no token and has granted no allowance; what somebody sends here by mistake goes to the next routed order
 /// of that token.
@@ -32,6 +36,16 @@ interface IOrderSettler {
         uint256 amountOut,
         uint256 feeAmount,
         bool feeInSwap
+    );
+    /// @notice Follows `OrderFilled` of an order with a partner or a hash: `partner` was sent `amount` of `token`, which the order bought, beside
+    /// what the recipient received. Without a partner it is the zero address, and the amount zero.
+    event PartnerOrderFilled(
+        address indexed owner,
+        uint256 indexed nonce,
+        address indexed partner,
+        address token,
+        uint256 amount,
+        bytes32 appData
     );
     /// @notice Whether `executor` may execute orders from now on.
     event ExecutorSet(address indexed executor, bool allowed);
@@ -63,6 +77,10 @@ interface IOrderSettler {
     /// @notice The call data is not a token's `permit` with Permit2 as spender.
     error ForbiddenPermit(address token);
 
+    /// @notice The platform's own contracts are no partners, nor is zero with a part of the order.
+    error ForbiddenPartner(address partner);
+    /// @notice A partner's part can be at most `maximumBps`, 1,000 ten-thousandths.
+    error PartnerFeeTooHigh(uint256 partnerBps, uint256 maximumBps);
     /// @notice What `target` answers does not hold to the check at `index`; `word` is what it said, zero for a call that failed.
     error CheckFailed(uint256 index, uint256 word);
     /// @notice The owner of a checked order has code, which could use up any gas when it is asked for its signature.
@@ -98,6 +116,16 @@ interface IOrderSettler {
         address recipient;
         address tokenOut;
         uint256 minAmountOut;
+    }
+
+    /// @notice What the owner of an order with a partner or a hash signed beside an `Order`.
+    struct PartnerTerms {
+        /// @dev Zero for none.
+        address partner;
+        /// @dev Ten-thousandths of the buy token that the order brings, before the recipient gets the rest. The amount is rounded down.
+        uint256 partnerBps;
+        /// @dev Any hash, zero for none. It has no meaning here.
+        bytes32 appData;
     }
 
     /// @notice What the entrypoint asks the settler to bring into the vault.
@@ -174,6 +202,19 @@ interface IOrderSettler {
         Route calldata route
     ) external returns (uint256 amountIn, uint256 amountOut);
 
+    /// @notice As `fillRoute`, for an order whose owner signed `terms`; also by the curve alone, as a route without calls. The partner gets its
+    /// part of all that the order brings of the buy token, whether the order sells a given amount or buys one, and `minAmountOut` is what the
+    /// recipient gets besides: who buys exactly that much for the recipient has the route buy the partner's part, too. What the vault pays
+    /// passes through this contract. Reverts, too, when the token refuses the transfer to the partner, with `ForbiddenPartner`, and with
+    /// `PartnerFeeTooHigh`.
+    /// @return amountIn What the owner gave net of what was returned, fee included.
+    /// @return amountOut By how much the recipient's balance rose, the partner's part not included.
+    function fillPartnerRoute(
+        Order calldata order,
+        PartnerTerms calldata terms,
+        Route calldata route
+    ) external returns (uint256 amountIn, uint256 amountOut);
+
     /// @notice Calls `permit` on `token`, by which the order's owner gives Permit2 an allowance, and then makes the call `fill` of this
     /// contract. Executors only. `permit` is call data of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes,
     /// with Permit2 as spender; anything else reverts `ForbiddenPermit`. The token's call gets at most 200,000 gas, so that a token, or a
@@ -225,15 +266,22 @@ interface IOrderSettler {
     /// @notice Whether routes may call `account`.
     function isTarget(address account) external view returns (bool);
 
-    /// @notice Whether the vault may pay to this contract: while a step of a route swaps against our own curve, and never otherwise.
+    /// @notice Whether the vault may pay to this contract: while a step of a route, or the own part of an order with a partner, swaps against our
+    /// own curve, and never otherwise.
     function isReceiving() external view returns (bool);
 
     /// @notice Where owners approve the sell token.
     function permit2() external view returns (address);
 
-    /// @notice The witness type string of every order, as Permit2 wants it.
+    /// @notice The witness type string of an order without a partner and a hash, as Permit2 wants it.
     function witnessTypeString() external pure returns (string memory);
 
     /// @notice EIP-712 type hash of `OrderWitness`.
     function orderWitnessTypehash() external pure returns (bytes32);
+
+    /// @notice The witness type string of an order with a partner or a hash, as Permit2 wants it.
+    function partnerWitnessTypeString() external pure returns (string memory);
+
+    /// @notice EIP-712 type hash of `PartnerOrderWitness`.
+    function partnerOrderWitnessTypehash() external pure returns (bytes32);
 }

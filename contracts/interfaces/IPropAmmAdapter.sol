@@ -8,8 +8,8 @@ import {IPropAMMExactOut} from "./IPropAMMExactOut.sol";
 /// approve instead of transferring work too. Of the input nothing stays here: what a swap does not need goes back, to the caller on exact
 /// input, to `refundRecipient` on exact output. It has no owner, keeps no token between transactions and can't change.
 ///
-/// The taker of its swaps, in every event and API, is this contract. Its fee rate must stay zero: with a rate, `quoteExactOut` would return less
-/// than `swapExactOut` takes. It passes on the entrypoint's own errors (see `IEntrypoint` and `ICurveBook`). Trading through it costs one more
+/// The taker of its swaps, in every event and API, is this contract, so a fee rate of this contract is paid by whoever trades through it;
+/// both quotes include it. It passes on the entrypoint's own errors (see `IEntrypoint` and `ICurveBook`). Trading through it costs one more
 /// transfer than calling the entrypoint.
 interface IPropAmmAdapter is IPropAMMExactOut {
     /// @notice This amount can't be traded in this direction now: unknown pair, expired or empty curve, more than the depth or the vault's free

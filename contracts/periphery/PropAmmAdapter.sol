@@ -100,7 +100,7 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
         address tokenOut,
         uint256 amountOut
     ) external view returns (uint256 amountIn) {
-        amountIn = ENTRYPOINT.quoteExactOutput(tokenIn, tokenOut, amountOut);
+        amountIn = ENTRYPOINT.quoteForExactOutput(address(this), tokenIn, tokenOut, amountOut);
         if (amountIn == 0) revert NotTradable(tokenIn, tokenOut, amountOut);
     }
 

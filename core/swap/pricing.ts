@@ -1,11 +1,10 @@
 /** The amounts that a quote promises, computed from what its sources trade. Amounts are in base units; each function says how it rounds. */
-import { ceilDiv } from '../amounts.js';
+import { BPS, ceilDiv } from '../amounts.js';
 import { candidatesOf } from './candidates.js';
+import { hasTerms, type PartnerTerms } from './partner.js';
 import { callsIn, isOwnOnly, ownCallsIn, venuesIn } from './paths.js';
 import { OWN, type Source } from './source.js';
 import { split, type Part, type SplitKind } from './split.js';
-
-export const BPS = 10_000n;
 
 /** The least output of a sell order. Rounded up, so that the owner gives up no more than the slippage. */
 export function minBuyUnits(buyUnits: bigint, slippageBps: number): bigint {
@@ -31,6 +30,8 @@ export interface GasModel {
   routeOwnCall: bigint;
   /** An approval by signature that an order brings along. */
   permit: bigint;
+  /** A partner's part: what it takes beyond the same order without a partner, by our own curve alone or as a route. */
+  partner: bigint;
   /** Looking first whether the owner can still pay, and for each place whether it still trades at the price. */
   checks: bigint;
   checksPlace: bigint;
@@ -48,6 +49,7 @@ export const DEFAULT_GAS: GasModel = {
   routeCall: 87_000n,
   routeOwnCall: 144_000n,
   permit: 55_000n,
+  partner: 100_000n,
   checks: 7_000n,
   checksPlace: 6_000n,
 };
@@ -67,6 +69,13 @@ export function gasOf(model: GasModel, ids: readonly string[]): bigint {
   const external = (calls - ownCalls) * model.routeCall;
   return model.route + (hasOwn ? model.routeOwn : 0n) + external + ownCalls * model.routeOwnCall;
 }
+
+/** Gas of an order's terms beside its route: of those with a hash alone, too, which take less. */
+export const termsGas = (model: Pick<GasModel, 'partner'>, terms: PartnerTerms): bigint =>
+  hasTerms(terms) ? model.partner : 0n;
+
+/** The data of these terms, in calls of an external contract, rounded up. */
+export const termsCalls = (terms: PartnerTerms): number => (hasTerms(terms) ? 1 : 0);
 
 /** What it takes beside that to look first at all that an order over these sources relies on. */
 export const checksGasOf = (model: GasModel, ids: readonly string[]): bigint =>

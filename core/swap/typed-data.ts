@@ -1,12 +1,27 @@
 /** What the owner of a gasless order signs: Permit2's witness transfer, as a wallet takes it. */
-import type { Address } from '../types.js';
+import type { Address, Hex } from '../types.js';
+import { hasTerms, NO_HASH, NO_PARTNER, type PartnerTerms } from './partner.js';
 
 /** Appended to Permit2's own type string; the types that it names follow in alphabetical order. */
-export const WITNESS_TYPE_STRING =
+const WITNESS_TYPE_STRING =
   'OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)' +
   'TokenPermissions(address token,uint256 amount)';
 
-const TYPES = {
+/** The same of an order with a partner or a hash. */
+const PARTNER_WITNESS_TYPE_STRING =
+  'PartnerOrderWitness witness)PartnerOrderWitness(address recipient,address tokenOut,uint256 minAmountOut,' +
+  'address partner,uint256 partnerBps,bytes32 appData)TokenPermissions(address token,uint256 amount)';
+
+export const witnessTypeString = (terms: PartnerTerms): string =>
+  hasTerms(terms) ? PARTNER_WITNESS_TYPE_STRING : WITNESS_TYPE_STRING;
+
+const WITNESS_FIELDS = [
+  { name: 'recipient', type: 'address' },
+  { name: 'tokenOut', type: 'address' },
+  { name: 'minAmountOut', type: 'uint256' },
+];
+
+const typesOf = (witness: string, fields: readonly { name: string; type: string }[]) => ({
   EIP712Domain: [
     { name: 'name', type: 'string' },
     { name: 'chainId', type: 'uint256' },
@@ -17,20 +32,26 @@ const TYPES = {
     { name: 'spender', type: 'address' },
     { name: 'nonce', type: 'uint256' },
     { name: 'deadline', type: 'uint256' },
-    { name: 'witness', type: 'OrderWitness' },
+    { name: 'witness', type: witness },
   ],
-  OrderWitness: [
-    { name: 'recipient', type: 'address' },
-    { name: 'tokenOut', type: 'address' },
-    { name: 'minAmountOut', type: 'uint256' },
-  ],
+  [witness]: [...fields],
   TokenPermissions: [
     { name: 'token', type: 'address' },
     { name: 'amount', type: 'uint256' },
   ],
-};
+});
 
-export interface OrderTerms {
+const TYPES = typesOf('OrderWitness', WITNESS_FIELDS);
+const PARTNER_TYPES = typesOf('PartnerOrderWitness', [
+  ...WITNESS_FIELDS,
+  { name: 'partner', type: 'address' },
+  { name: 'partnerBps', type: 'uint256' },
+  { name: 'appData', type: 'bytes32' },
+]);
+
+const NOBODY: Address = `0x${'0'.repeat(40)}`;
+
+export interface OrderTerms extends Partial<PartnerTerms> {
   sellToken: Address;
   sellUnits: bigint;
   nonce: bigint;
@@ -158,7 +179,15 @@ export interface OrderTypedData {
     spender: Address;
     nonce: string;
     deadline: string;
-    witness: { recipient: Address; tokenOut: Address; minAmountOut: string };
+    witness: {
+      recipient: Address;
+      tokenOut: Address;
+      minAmountOut: string;
+      /** These three of an order with a partner or a hash only. */
+      partner?: Address;
+      partnerBps?: string;
+      appData?: Hex;
+    };
   };
 }
 
@@ -167,10 +196,11 @@ export interface OrderTypedData {
  * integers are decimal strings, because JSON numbers lose digits.
  */
 export function orderTypedData(terms: OrderTerms, domain: OrderDomain): OrderTypedData {
+  const partnered = { ...NO_PARTNER, ...terms };
   return {
     domain: { name: 'Permit2', chainId: domain.chainId, verifyingContract: domain.permit2 },
     primaryType: 'PermitWitnessTransferFrom',
-    types: TYPES,
+    types: hasTerms(partnered) ? PARTNER_TYPES : TYPES,
     message: {
       permitted: { token: terms.sellToken, amount: terms.sellUnits.toString() },
       spender: domain.spender,
@@ -180,7 +210,15 @@ export function orderTypedData(terms: OrderTerms, domain: OrderDomain): OrderTyp
         recipient: terms.receiver,
         tokenOut: terms.buyToken,
         minAmountOut: terms.minBuyUnits.toString(),
+        ...(hasTerms(partnered) ? signedTerms(partnered) : {}),
       },
     },
   };
 }
+
+/** Zero stands for none. */
+export const signedTerms = ({ partner, partnerBps, appData }: PartnerTerms) => ({
+  partner: partner ?? NOBODY,
+  partnerBps: partnerBps.toString(),
+  appData: appData ?? NO_HASH,
+});

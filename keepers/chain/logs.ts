@@ -48,6 +48,7 @@ const TOPICS = {
   SeqSet: keccakText('SeqSet(bytes32,uint32)'),
   Swap: keccakText('Swap(bytes32,address,address,uint256,uint256,bool,uint256,uint256,uint256,uint256,uint256)'),
   OrderFilled: keccakText('OrderFilled(address,uint256,address,address,address,uint256,uint256,uint256,bool)'),
+  PartnerOrderFilled: keccakText('PartnerOrderFilled(address,uint256,address,address,uint256,bytes32)'),
 };
 
 /** First topics of every event that the platform reads. */
@@ -110,6 +111,17 @@ export type ChainEvent =
       amountOutUnits: bigint;
       feeUnits: bigint;
       feeInSwap: boolean;
+    }
+  | {
+      type: 'partnerOrderFilled';
+      owner: Address;
+      nonce: bigint;
+      /** Zero for an order with a hash alone. */
+      partner: Address;
+      token: Address;
+      amountUnits: bigint;
+      /** Zero for none. */
+      appData: Hex;
     };
 
 /** Decodes a log of our contracts; null for an event the platform does not read. Throws RangeError on a malformed one. */
@@ -202,6 +214,16 @@ export function decodeLog(log: RawLog): ChainEvent | null {
         amountOutUnits: word(3),
         feeUnits: word(4),
         feeInSwap: word(5) !== 0n,
+      };
+    case TOPICS.PartnerOrderFilled:
+      return {
+        type: 'partnerOrderFilled',
+        owner: topicAddress(1),
+        nonce: BigInt(topic(2)),
+        partner: topicAddress(3),
+        token: wordAddress(0),
+        amountUnits: word(1),
+        appData: `0x${word(2).toString(16).padStart(64, '0')}`,
       };
     default:
       return null;

@@ -1,4 +1,5 @@
 /** Transactions that look first whether what they rely on is as it was, so that they burn little where it is not. */
+import { grossUnits } from '../../core/swap/partner.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Hex } from '../../core/types.js';
 import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
@@ -30,7 +31,7 @@ export async function checkedCalldata(
 ): Promise<Hex | null> {
   const { mostUnits, takenUnits } = takenBy(fillIn(data).fill, inUnits);
   const { kind, sellToken, buyToken, feeUnits, minBuyUnits } = quote;
-  const boundUnits = kind === 'sell' ? minBuyUnits : mostUnits - feeUnits;
+  const boundUnits = kind === 'sell' ? grossUnits(minBuyUnits, quote) : mostUnits - feeUnits;
   const checks = await routeChecks(marketData, { kind, sellToken, buyToken, parts, boundUnits }, head, atSec);
   return checks === null ? null : withChecks(data, takenUnits, checks);
 }
@@ -44,8 +45,8 @@ export function withChecks(data: Hex, takenUnits: bigint, checks: readonly State
 /** What a fill takes of its owner, which has to be there, and the most that it may. */
 function takenBy(fill: Hex, inUnits: bigint): { takenUnits: bigint; mostUnits: bigint } {
   const call = SETTLER.parseTransaction({ data: fill });
-  if (call?.name === 'fillRoute') {
-    const { amountIn } = call.args[1] as { amountIn: bigint };
+  if (call?.name === 'fillRoute' || call?.name === 'fillPartnerRoute') {
+    const { amountIn } = call.args.at(-1) as { amountIn: bigint };
     return { takenUnits: amountIn, mostUnits: amountIn };
   }
   const { maxAmountIn } = call?.args[1] as { maxAmountIn: bigint };

@@ -1,6 +1,6 @@
 /** Compares an order's cost with its fee, and checks whether the executor can pay for transactions. */
 import { ceilDiv, maxBig, minBig } from '../../core/amounts.js';
-import { checksGasOf, feeUnits, gasOf, mostCostWei, worthWei } from '../../core/swap/pricing.js';
+import { checksGasOf, feeUnits, gasOf, mostCostWei, termsGas, worthWei } from '../../core/swap/pricing.js';
 import { callsIn } from '../../core/swap/paths.js';
 import { OWN } from '../../core/swap/source.js';
 import { gasLimitOf, leastLimitOf } from '../../core/swap/trust.js';
@@ -94,10 +94,11 @@ export function createEconomics(deps: Deps): Economics {
   let notedMs = Number.NEGATIVE_INFINITY;
 
   /** What the fee has paid for, in gas, when the order is executed by these parts. */
-  function paidGas({ route }: SwapQuote, parts: readonly Part[]): bigint {
+  function paidGas(quote: SwapQuote, parts: readonly Part[]): bigint {
     const ids = parts.map(({ id }) => id);
-    const permitGas = permitIn(route) === null ? 0n : gasModel.permit;
-    return ((gasOf(gasModel, ids) + checkGasIn(route) + permitGas) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
+    const permitGas = permitIn(quote.route) === null ? 0n : gasModel.permit;
+    const besides = checkGasIn(quote.route) + permitGas + termsGas(gasModel, quote);
+    return ((gasOf(gasModel, ids) + besides) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
   }
 
   /** The most that the order may cost by the present value of its fee; null for any cost. A fee without a price counts as zero. */

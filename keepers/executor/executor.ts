@@ -1,6 +1,7 @@
 import { usesOwn, venuesIn } from '../../core/swap/paths.js';
 import type { Part } from '../../core/swap/split.js';
-import { isBetter, isNoRoute, withBurden } from '../../core/swap/pricing.js';
+import { grossUnits } from '../../core/swap/partner.js';
+import { isBetter, isNoRoute, termsGas, withBurden } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
@@ -242,7 +243,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const needed = await withNeededPermit(rpc, listed);
     const { underWay, owner } = wallet;
     const hasCode = await isCode(owner);
-    const checkGas = checkGasIn(needed.quote.route);
+    const checkGas = checkGasIn(needed.quote.route) + termsGas(deps.gasModel, needed.quote);
     const risk = await riskOf(deps, { owner, isCode: hasCode, checkGas, hasPermit: needed.permit !== null, underWay });
     const now = isLimit ? await limits.requoted(needed, head, risk) : { order: needed };
     if ('waits' in now) return noteRefusal(needed, attempts, now.waits);
@@ -394,7 +395,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       kind: quote.kind,
       sellToken: quote.sellToken,
       buyToken: quote.buyToken,
-      amountUnits: quote.kind === 'sell' ? quote.sellUnits : quote.buyUnits,
+      amountUnits: quote.kind === 'sell' ? quote.sellUnits : grossUnits(quote.buyUnits, quote),
       preference: quote.preference,
       toleranceBps: deps.toleranceBps,
       feeOf: () => quote.feeUnits,

@@ -2,12 +2,21 @@
  * Limit orders: signed for a price that the market may bring within weeks. One is executed as if it had been quoted just now, once the best
  * route brings what was signed after the fee of the moment. Until then it is looked at in turns, without a transaction.
  */
-import { Interface, toQuantity } from 'ethers';
-import { feeUnits, gasOf, isNoRoute, withVolatility, type RoutePlan } from '../../core/swap/pricing.js';
+import { grossUnits, netUnits } from '../../core/swap/partner.js';
+import {
+  feeUnits,
+  gasOf,
+  isNoRoute,
+  termsCalls,
+  termsGas,
+  withVolatility,
+  type RoutePlan,
+} from '../../core/swap/pricing.js';
 import { callsIn, isOwnOnly } from '../../core/swap/paths.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { PendingOrder, SwapAttempt, SwapQuote } from '../../ledger/swaps/swap-log.js';
-import { bytesOf, isFailedCall, onOne, type EthReader, type Head } from '../../liquidity/eth.js';
+import { isFailedCall, onOne, type EthReader, type Head } from '../../liquidity/eth.js';
+import { readFunds } from '../../liquidity/funds.js';
 import { checkGasIn, encodeRoute, permitIn, planRoute } from '../../liquidity/planner.js';
 import { confirmed, surveyOf } from '../chain/quorum.js';
 import type { ExecutorDeps } from './deps.js';
@@ -27,15 +36,8 @@ const REST_MS = 60_000;
  * its transaction revert, which counts against the owner.
  */
 const SPARE_BPS = 3n;
-/** Most gas of a call to a token. */
-const CALL_GAS = 300_000n;
 /** Of a thousand: routes that are worse than what was signed by no more than this are quoted by their venues, which count. */
 const NEARLY = 1_001n;
-
-const TOKEN = new Interface([
-  'function balanceOf(address) view returns (uint256)',
-  'function allowance(address, address) view returns (uint256)',
-]);
 
 interface Waits {
   code: string;
@@ -114,16 +116,18 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
       if (gasPrice === null) return { waits: NO_GAS_PRICE };
       const price = withVolatility(gasPrice, gasVolatilityBps);
       const checkGas = checkGasIn(quote.route);
-      const besides = checkGas + (permit === null ? 0n : gasModel.permit);
-      const calls = permit === null ? 0 : 1;
+      const besides = checkGas + (permit === null ? 0n : gasModel.permit) + termsGas(gasModel, quote);
+      const calls = (permit === null ? 0 : 1) + termsCalls(quote);
       const reaches = ({ inUnits, outUnits }: RoutePlan, scale = 1n, slack = 1n): boolean =>
-        kind === 'sell' ? outUnits * slack >= minBuyUnits * scale : inUnits * scale <= sellUnits * slack;
+        kind === 'sell'
+          ? netUnits(outUnits, quote) * slack >= minBuyUnits * scale
+          : inUnits * scale <= sellUnits * slack;
       const isEnough = (plan: RoutePlan): boolean =>
         isOwnOnlyRoute(plan) ? reaches(plan) : reaches(plan, 10_000n + SPARE_BPS, 10_000n);
       const enough = async (checks?: Risk['checks']): Promise<RoutePlan | null> => {
         const question = {
           ...{ kind, sellToken, buyToken, preference, toleranceBps },
-          amountUnits: kind === 'sell' ? sellUnits : minBuyUnits,
+          amountUnits: kind === 'sell' ? sellUnits : grossUnits(minBuyUnits, quote),
           feeOf: (ids: readonly string[]) => {
             const checked = checks?.(ids) ?? { gas: 0n, calls: 0 };
             const gas = gasOf(gasModel, ids) + besides + checked.gas;
@@ -146,7 +150,8 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
         return { waits: isFee ? NOT_REACHED : risk.refusal };
       }
       const route = encodeRoute(plan.parts, { checkGas, permit: permit === null ? null : permitIn(quote.route) });
-      const now = { feeUnits: plan.feeUnits, expectedSellUnits: plan.inUnits, buyUnits: plan.outUnits, route };
+      const buyUnits = netUnits(plan.outUnits, quote);
+      const now = { feeUnits: plan.feeUnits, expectedSellUnits: plan.inUnits, buyUnits, route };
       return { order: { ...one, quote: { ...quote, ...now } } };
     },
     async unfunded(one, attempts) {
@@ -172,17 +177,16 @@ const NO_GAS_PRICE: Waits = {
   message: 'Nothing prices gas in the sell token at the moment',
 };
 
-/** Whether the owner has the tokens, and Permit2 may take them; the latter is not asked where the order brings an approval. */
+/**
+ * Whether the owner has the tokens, and Permit2 may take them; the latter does not count where the order brings an approval. A token that says
+ * nothing is watched by the watcher.
+ */
 async function hasFunds(eth: EthReader, { quote, permit }: PendingOrder): Promise<boolean> {
-  const { owner, sellToken, sellUnits } = quote;
+  const { owner, sellToken: token, sellUnits } = quote;
   const { domain } = JSON.parse(quote.typedData) as OrderTypedData;
-  const data = [
-    TOKEN.encodeFunctionData('balanceOf', [owner]),
-    ...(permit === null ? [TOKEN.encodeFunctionData('allowance', [owner, domain.verifyingContract])] : []),
-  ];
-  const call = (one: string) => ({ to: sellToken, data: one, gas: toQuantity(CALL_GAS) });
-  const answers = await eth.batch(data.map((one) => ({ method: 'eth_call', params: [call(one), 'latest'] })));
-  return answers.map((answer) => bytesOf(answer)).every((units) => units === '0x' || BigInt(units) >= sellUnits);
+  const { balanceUnits, allowanceUnits } = await readFunds(eth, { token, owner, spender: domain.verifyingContract });
+  const suffices = (units: bigint | null): boolean => units === null || units >= sellUnits;
+  return suffices(balanceUnits) && (permit !== null || suffices(allowanceUnits));
 }
 
 const isOwnOnlyRoute = ({ parts }: RoutePlan): boolean => parts.every(({ id }) => isOwnOnly(id));

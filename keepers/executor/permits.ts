@@ -1,24 +1,23 @@
 /** Approvals that orders include: whether one is still needed, and how it is combined with the fill. */
-import { Interface, dataSlice, dataLength, toQuantity } from 'ethers';
+import { dataSlice, dataLength } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
-import { bytesOf, isFailedCall, onOne, type EthReader } from '../../liquidity/eth.js';
+import { isFailedCall, onOne, type EthReader } from '../../liquidity/eth.js';
+import { readFunds } from '../../liquidity/funds.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 
 const SETTLER = OrderSettler__factory.createInterface();
-/** Most gas of a call to a token. */
-const CALL_GAS = 300_000n;
-const TOKEN = new Interface(['function allowance(address, address) view returns (uint256)']);
 
 /** The order without its approval, if Permit2's allowance suffices already because another party or an earlier order has submitted it. */
 export async function withNeededPermit(eth: EthReader, one: PendingOrder): Promise<PendingOrder> {
   const { permit, quote } = one;
   if (permit === null) return one;
-  const data = TOKEN.encodeFunctionData('allowance', [quote.owner, spenderOf(permit)]);
-  const call = { to: quote.sellToken, data, gas: toQuantity(CALL_GAS) };
+  const { owner, sellToken: token } = quote;
   try {
-    const answer = await onOne(eth, async (node) => bytesOf(await node.call('eth_call', [call, 'latest'])));
-    return answer !== '0x' && BigInt(answer) >= quote.sellUnits ? { ...one, permit: null } : one;
+    const { allowanceUnits } = await onOne(eth, (node) =>
+      readFunds(node, { token, owner, spender: spenderOf(permit) }),
+    );
+    return allowanceUnits !== null && allowanceUnits >= quote.sellUnits ? { ...one, permit: null } : one;
   } catch (error) {
     // The simulation will show whether the order fills.
     if (isFailedCall(error)) return one;

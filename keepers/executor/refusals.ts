@@ -49,6 +49,12 @@ const KNOWN: Record<string, Omit<Refusal, 'isFinal'> & { isFinal?: boolean }> = 
   InvalidSignatureLength: SIGNATURE,
   NotExecutor: { code: 'NOT_EXECUTOR', message: 'The settler does not know this executor' },
   ForbiddenTarget: { code: 'FORBIDDEN_TARGET', message: 'The settler may not call the external venue' },
+  ForbiddenPartner: { code: 'FORBIDDEN_PARTNER', message: 'The partner can not receive tokens', isFinal: true },
+  PartnerFeeTooHigh: {
+    code: 'PARTNER_FEE_TOO_HIGH',
+    message: "The partner's part is above what the contracts allow",
+    isFinal: true,
+  },
   ForbiddenRecipient: { code: 'FORBIDDEN_RECEIVER', message: 'The receiver can not receive tokens', isFinal: true },
 };
 /** Revert reasons of tokens and Uniswap when a transfer from the owner fails. */

@@ -1,7 +1,9 @@
 import { MaxUint256 } from 'ethers';
+import { hasTerms } from '../../core/swap/partner.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import { hopsOf } from '../../core/swap/paths.js';
+import { signedTerms } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
 import type { PendingOrder, SwapQuote } from '../../ledger/swaps/swap-log.js';
 import type { MarketData } from '../../liquidity/market-data.js';
@@ -46,7 +48,7 @@ async function fillCalldata(
   };
   const isBuy = quote.kind === 'buy';
   const own = parts.find(({ id }) => id === OWN);
-  if (own !== undefined && parts.length === 1) {
+  if (own !== undefined && parts.length === 1 && !hasTerms(quote)) {
     const terms = [quote.feeUnits, signed] as [bigint, typeof signed];
     if (isBuy) return SETTLER.encodeFunctionData('fillOnCurveExactOut', terms) as Hex;
     return SETTLER.encodeFunctionData('fillOnCurve', terms) as Hex;
@@ -68,6 +70,8 @@ async function fillCalldata(
     ownExactOut: isBuy,
     calls,
   };
+  if (hasTerms(quote))
+    return SETTLER.encodeFunctionData('fillPartnerRoute', [signed, signedTerms(quote), route]) as Hex;
   return SETTLER.encodeFunctionData('fillRoute', [signed, route]) as Hex;
 }
 
@@ -103,7 +107,7 @@ function callsOf(
 /** Number of venues that a call of `orderCalldata` trades with, and how many of them are pools. */
 export function venuesOf(data: Hex): { venues: number; pools: number } {
   const call = SETTLER.parseTransaction({ data: fillIn(data).fill });
-  if (call?.name !== 'fillRoute') return { venues: 1, pools: 0 };
-  const { ownAmount, calls } = call.args[1] as { ownAmount: bigint; calls: readonly unknown[] };
+  if (call?.name !== 'fillRoute' && call?.name !== 'fillPartnerRoute') return { venues: 1, pools: 0 };
+  const { ownAmount, calls } = call.args.at(-1) as { ownAmount: bigint; calls: readonly unknown[] };
   return { venues: calls.length + (ownAmount > 0n ? 1 : 0), pools: calls.length };
 }

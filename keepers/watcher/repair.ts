@@ -163,6 +163,9 @@ function ofEvent({ log, event }: SeenEvent, ids: ReadonlyMap<Hex, number>): Book
       const what = `order ${nonce} of ${owner}: ${amountInUnits} units of ${tokenIn} for ${amountOutUnits} of ${tokenOut}`;
       return [{ ...at, kind: 'order', account: owner, what }];
     }
+    // Part of the order's event before it.
+    case 'partnerOrderFilled':
+      return [];
     case 'listed':
       return ids.has(event.marketId) ? [] : [{ ...at, kind: 'listing', account: null, what: `market ${event.index}` }];
   }

@@ -26,6 +26,9 @@ export async function insertSettledOrders(
     amount_out_units: toColumn(order.amountOutUnits),
     fee_units: toColumn(order.feeUnits),
     fee_in_swap: order.feeInSwap ? 1 : 0,
+    partner: order.partner?.partner ?? null,
+    partner_units: order.partner === null ? null : toColumn(order.partner.amountUnits),
+    app_data: order.appData,
     block_number: order.blockNumber,
     tx_hash: order.txHash,
     log_index: order.logIndex,
@@ -57,6 +60,11 @@ export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
     amountOutUnits: fromColumn(row.amount_out_units),
     feeUnits: fromColumn(row.fee_units),
     feeInSwap: row.fee_in_swap !== 0,
+    partner:
+      row.partner === null || row.partner_units === null
+        ? null
+        : { partner: row.partner, amountUnits: fromColumn(row.partner_units) },
+    appData: row.app_data,
     blockNumber: row.block_number,
     txHash: row.tx_hash,
     logIndex: row.log_index,

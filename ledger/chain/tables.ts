@@ -195,6 +195,10 @@ declare module 'knex/types/tables.js' {
       fee_units: Amount;
       /** 1: the fee is booked with the fill of the same transaction. */
       fee_in_swap: number;
+      /** Null without a partner, as what it was sent. */
+      partner: Address | null;
+      partner_units: Amount | null;
+      app_data: Hex | null;
       block_number: number;
       log_index: number;
       generation: number;

@@ -213,6 +213,9 @@ declare module 'knex/types/tables.js' {
       expires_ms: number;
       /** 1 for an order that waits for its price. */
       is_limit: number;
+      partner: Address | null;
+      partner_bps: number;
+      app_data: Hex | null;
     };
     swap_nonces: {
       owner: Address;

@@ -25,6 +25,7 @@ import {
   unknownCosts,
 } from './0038-0044-columns.js';
 import { reverts } from './0048-reverts.js';
+import { partners } from './0049-partners.js';
 import { swapFees } from './0040-swap-fees.js';
 import { limitOrders, paidGas } from './0045-0046-columns.js';
 import { packedBooks } from './0047-packed-books.js';
@@ -71,4 +72,5 @@ export const migrations: readonly Migration[] = [
   limitOrders,
   packedBooks,
   reverts,
+  partners,
 ];

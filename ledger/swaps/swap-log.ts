@@ -4,6 +4,7 @@
  * servers may append at once. Whether an order was filled is in the ledger log alone.
  */
 import type { Knex } from 'knex';
+import type { PartnerTerms } from '../../core/swap/partner.js';
 import type { Address, Hex } from '../../core/types.js';
 import { highest, numberIn } from '../db/aggregates.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from '../db/columns.js';
@@ -13,7 +14,7 @@ import type { Db, Queryable, RoutingPreference, SwapKind } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
 /** What was quoted. Amounts in base units of their token. */
-export interface SwapQuote {
+export interface SwapQuote extends PartnerTerms {
   id: string;
   owner: Address;
   receiver: Address;
@@ -442,6 +443,9 @@ function quoteRow(quote: SwapQuote): Stored<'swap_quotes'> {
     route: quote.route,
     typed_data: quote.typedData,
     is_limit: quote.isLimit ? 1 : 0,
+    partner: quote.partner,
+    partner_bps: quote.partnerBps,
+    app_data: quote.appData,
   };
 }
 
@@ -467,5 +471,8 @@ function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
     route: row.route,
     typedData: row.typed_data,
     isLimit: row.is_limit !== 0,
+    partner: row.partner,
+    partnerBps: row.partner_bps,
+    appData: row.app_data,
   };
 }

@@ -1,7 +1,8 @@
 import { floorDiv, maxBig, minBig } from '../../core/amounts.js';
+import { MOST_PARTNER_BPS, NO_HASH, netUnits, type PartnerTerms } from '../../core/swap/partner.js';
 import { cancellationTypedData, orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
 import type { PermitStyle, PermitTerms, PermitTypedData, TokenDomain } from '../../core/swap/typed-data.js';
-import type { Address } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
 import { asUnits } from './amount.js';
 import { asDeployment, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
@@ -22,8 +23,16 @@ export interface TakerOptions extends HttpOptions {
   clock?: () => number;
 }
 
+/** What a gasless order may give a partner, and a hash that goes with it; both are signed. */
+export interface Partnered {
+  /** Gets this part of what is bought, in bps of it; all amounts of the swap are beside it. */
+  partner?: { address: string; bps: number };
+  /** 32 bytes as hex, which the service and the chain only repeat. */
+  appData?: string;
+}
+
 /** Tokens by symbol or address; amounts are exact decimals in tokens. */
-export interface Swap {
+export interface Swap extends Partnered {
   sell: string;
   buy: string;
   amount: string;
@@ -36,7 +45,7 @@ export interface Swap {
 }
 
 /** Tokens by symbol or address; amounts are exact decimals in tokens. */
-export interface LimitSwap {
+export interface LimitSwap extends Partnered {
   sell: string;
   buy: string;
   /** What is sold, the fee included. */
@@ -53,6 +62,8 @@ export interface OrderStatus {
   status: 'pending' | 'filled' | 'failed' | 'expired';
   executedSellAmount: string;
   executedBuyAmount: string;
+  /** Of an order with a partner: what that got of the bought token; null until the order is filled. */
+  partnerFeeAmount?: string | null;
   txHash: string | null;
   reason: { code: string; message: string } | null;
 }
@@ -80,7 +91,7 @@ export interface GaslessListeners {
 }
 
 export interface TakerClient {
-  /** What the contract would pay now, in base units of the bought token; 0 when nothing is quoted. */
+  /** What the contract would pay now, in base units of the bought token, a partner's part included; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
   /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
   swap(swap: Swap): Promise<string>;
@@ -156,7 +167,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return deployment;
   }
 
-  async function terms({ sell, buy, amount, slippageBps = 50, minBuy, maxFee }: Swap) {
+  async function terms({ sell, buy, amount, slippageBps = 50, minBuy, maxFee, ...partnered }: Swap) {
     if (!Number.isInteger(slippageBps) || slippageBps < 0 || slippageBps > 10_000) {
       throw new CurvebookError('BAD_ARGUMENT', 'slippageBps is a whole number from 0 to 10000');
     }
@@ -167,7 +178,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     const wantedUnits = minBuy === undefined ? 0n : asUnits(minBuy, buyToken, 'minBuy');
     const maxFeeUnits =
       maxFee === undefined ? floorDiv(units * MAX_FEE_BPS, 10_000n) : asUnits(maxFee, sellToken, 'maxFee');
-    return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits };
+    const extra = termsOf(partnered);
+    return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra };
   }
 
   const tokenFor = (said: Deployment, name: string) => trustedToken(said, name, { known: options.contracts, reader });
@@ -185,7 +197,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
    * price counts.
    */
   async function gasless(swap: Swap) {
-    const { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits } = await terms(swap);
+    const { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra } =
+      await terms(swap);
     const { entrypoint, orderSettler, permit2 } = contracts;
     if (orderSettler === undefined || permit2 === undefined) {
       throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
@@ -207,6 +220,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       sellAmountBeforeFee: units.toString(),
       slippageBps,
       signingScheme: 'eip712',
+      ...askedOf(extra),
     };
     const answer = asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
     const { validTo, ...amounts } = answer.quote;
@@ -221,7 +235,9 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       );
     }
     const prices = [before, await priced()].filter((price) => price > 0n);
-    const floors = prices.map((price) => least(floorDiv(price * (units - feeUnits), units), slippageBps));
+    const floors = prices.map((price) =>
+      least(netUnits(floorDiv(price * (units - feeUnits), units), extra), slippageBps),
+    );
     const [first = 0n, ...rest] = floors;
     const floor = maxBig(minBig(first, ...rest), wantedUnits, least(unitsOf(amounts.buyAmount), slippageBps), 1n);
     if (minBuyUnits < floor) throw lied(`may buy ${minBuyUnits} base units, and ${floor} are the least`);
@@ -236,6 +252,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
         receiver: owner,
         buyToken: buyToken.address,
         minBuyUnits,
+        ...extra,
       },
       { chainId: said.chain_id, permit2, spender: orderSettler },
     );
@@ -257,7 +274,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     if (!Number.isInteger(validForSec) || validForSec < 60 || validForSec > 30 * DAY_SEC) {
       throw new CurvebookError('BAD_ARGUMENT', 'validForSec is a whole number from 60 to 2592000');
     }
-    const { said, contracts, sellToken, buyToken, units, wantedUnits } = await terms(swap);
+    const { said, contracts, sellToken, buyToken, units, wantedUnits, extra } = await terms(swap);
     const { orderSettler, permit2 } = contracts;
     if (wantedUnits <= 0n) throw new CurvebookError('BAD_ARGUMENT', 'minBuy is above zero');
     if (orderSettler === undefined || permit2 === undefined) {
@@ -268,6 +285,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       ...{ chainId: said.chain_id, from: owner, sellToken: sellToken.address, buyToken: buyToken.address },
       ...{ kind: 'sell', orderClass: 'limit', signingScheme: 'eip712' },
       ...{ sellAmountBeforeFee: units.toString(), minBuyAmount: wantedUnits.toString(), validTo: validToSec },
+      ...askedOf(extra),
     };
     const answer = asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
     const { sellAmount, minBuyAmount, validTo } = answer.quote;
@@ -277,7 +295,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     const typed = orderTypedData(
       {
         ...{ sellToken: sellToken.address, sellUnits: units, validToSec, receiver: owner },
-        ...{ buyToken: buyToken.address, minBuyUnits: wantedUnits },
+        ...{ buyToken: buyToken.address, minBuyUnits: wantedUnits, ...extra },
         nonce: unitsOf(answer.permit2.typedData.message.nonce),
       },
       { chainId: said.chain_id, permit2, spender: orderSettler },
@@ -402,6 +420,29 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     },
   };
 }
+
+/** The terms to sign. Throws CurvebookError `BAD_ARGUMENT`. */
+function termsOf({ partner, appData }: Partnered): PartnerTerms {
+  const refuse = (what: string): never => {
+    throw new CurvebookError('BAD_ARGUMENT', what);
+  };
+  const hash = appData?.toLowerCase() ?? NO_HASH;
+  if (!/^0x[0-9a-f]{64}$/.test(hash)) refuse('appData is 32 bytes as hex');
+  const bps = partner?.bps ?? 0;
+  if (!Number.isInteger(bps) || bps < 0 || bps > MOST_PARTNER_BPS)
+    refuse(`partner.bps is a whole number from 0 to ${MOST_PARTNER_BPS}`);
+  return {
+    partner: partner === undefined ? null : asAddress(partner.address),
+    partnerBps: bps,
+    appData: hash === NO_HASH ? null : (hash as Hex),
+  };
+}
+
+/** The same as a quote asks for them. */
+const askedOf = ({ partner, partnerBps, appData }: PartnerTerms): object => ({
+  ...(partner === null ? {} : { partner, partnerBps }),
+  ...(appData === null ? {} : { appData }),
+});
 
 /**
  * Typed data by which Permit2 may take the token, built here. Only a nonce and the names in the token's domain come from the server; with wrong ones

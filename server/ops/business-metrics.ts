@@ -1,6 +1,6 @@
 /** Metrics of markets and their largest makers. Amounts are in whole quote tokens, to six digits. */
 import type { Registry } from 'prom-client';
-import { toSafeInt } from '../../core/amounts.js';
+import { BPS, toSafeInt } from '../../core/amounts.js';
 import type { MakerFacts, Ratio } from '../../ledger/accounts/business.js';
 import type { BusinessSource, MetricSources, PairFacts } from './metric-sources.js';
 import { gauge, inTokens, saturated, type Labels } from './gauge.js';
@@ -14,7 +14,6 @@ function ratio({ part, whole }: Ratio, factor = 1n): number | null {
   return saturated(scaled) / toSafeInt(SCALE);
 }
 
-const BPS = 10_000n;
 const GWEI = 10n ** 9n;
 
 type MarketRow = BusinessSource['markets'][number];

@@ -49,6 +49,8 @@ export interface SwapDeps {
   newcomersGasPerHour?: bigint;
   /** By how much our own route may be worse and still be chosen by `preferService`. */
   toleranceBps: number;
+  /** The most that a quote's partner may ask for, in bps of what is bought. Default: 0, none. */
+  partnerMaxBps?: number;
   /** How long an order for a quote is accepted, and how long it may be executed. */
   quoteTtlSec: number;
   orderTtlSec: number;

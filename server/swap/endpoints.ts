@@ -47,7 +47,14 @@ const typedDataSchema = z
       spender: address,
       nonce: amount,
       deadline: amount,
-      witness: z.strictObject({ recipient: address, tokenOut: address, minAmountOut: amount }),
+      witness: z.strictObject({
+        recipient: address,
+        tokenOut: address,
+        minAmountOut: amount,
+        partner: address.optional().describe('these three with a partner or appData only; zero for none'),
+        partnerBps: amount.optional(),
+        appData: hash.optional(),
+      }),
     }),
   })
   .meta({ id: 'OrderTypedData', description: 'signed exactly as it is' });
@@ -113,6 +120,11 @@ const quoteSchema = z
       partiallyFillable: z.literal(false),
       signingScheme: z.literal('eip712'),
     }),
+    partnerFee: z.strictObject({ partner: address, bps: z.int(), amount, token: address }).optional().meta({
+      description:
+        'with a partner: what it gets of what is bought, beside buyAmount, as expected, or of a limit order at its limit',
+    }),
+    appData: hash.optional().meta({ description: 'as asked for; absent for none and for zero' }),
     permit2: z.strictObject({
       allowanceTarget: address.meta({ description: 'Permit2, to which the sell token is approved' }),
       spender: address.meta({ description: 'settles orders; never approved directly' }),
@@ -141,6 +153,10 @@ const priceSchema = z
     buyAmount: amount,
     minBuyAmount: amount,
     feeAmount: amount,
+    partnerFee: z
+      .strictObject({ bps: z.int(), amount, token: address })
+      .optional()
+      .meta({ description: 'with partnerBps: what a partner would get of what is bought, beside buyAmount' }),
     priceImpactBps: impactSchema,
     route: routeSchema,
   })
@@ -165,7 +181,14 @@ export const orderSchema = z
     minBuyAmount: amount,
     validTo: z.int().meta({ description: 'last second at which it may be executed' }),
     executedSellAmount: amount,
-    executedBuyAmount: amount,
+    executedBuyAmount: amount.meta({ description: "what the receiver got, the partner's part not included" }),
+    partner: address.optional().meta({ description: 'this and the next two where there is a partner' }),
+    partnerBps: z.int().optional(),
+    partnerFeeAmount: amount
+      .nullable()
+      .optional()
+      .meta({ description: 'what the partner got of the buy token; null until filled' }),
+    appData: hash.optional(),
     txHash: hash.nullable(),
     explorerUrl: z.string().nullable(),
     route: routeSchema,
@@ -255,6 +278,10 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       routingPreference: {
         schema: z.enum(['auto', 'preferService', 'onlyService']),
         description: 'default auto',
+      },
+      partnerBps: {
+        schema: z.string().regex(/^\d+$/),
+        description: "a partner's part of what is bought, 0 to SWAP_PARTNER_MAX_BPS; the other amounts are without it",
       },
     },
     answer: priceSchema,

@@ -3,13 +3,10 @@ import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import type { PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import { bytesOf, onOne } from '../../liquidity/eth.js';
+import { fundsIn, fundsRequests } from '../../liquidity/funds.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 
-const ERC20 = new Interface([
-  'function balanceOf(address) view returns (uint256)',
-  'function allowance(address, address) view returns (uint256)',
-]);
 const PERMIT2 = new Interface(['function nonceBitmap(address, uint256) view returns (uint256)']);
 
 /** State of an order's owner on the chain, at the newest block. */
@@ -41,20 +38,19 @@ export async function readOwner(
     0,
     MAX_WORDS,
   );
-  const calls = [
-    { to: sellToken, data: ERC20.encodeFunctionData('balanceOf', [owner]) },
-    { to: sellToken, data: ERC20.encodeFunctionData('allowance', [owner, permit2]) },
-    ...words.map((word) => ({ to: permit2, data: PERMIT2.encodeFunctionData('nonceBitmap', [owner, word]) })),
-  ];
+  const calls = words.map((word) => ({ to: permit2, data: PERMIT2.encodeFunctionData('nonceBitmap', [owner, word]) }));
   const requests = [
     { method: 'eth_getCode', params: [owner, 'latest'] },
+    ...fundsRequests({ token: sellToken, owner, spender: permit2 }),
     ...calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })),
   ];
-  const { code, words: said } = await onOne(eth, async (one) => {
-    const [first, ...answers] = await one.batch(requests);
-    return { code: bytesOf(first), words: answers.map((answer) => BigInt(bytesOf(answer))) };
+  const { code, balanceUnits, allowanceUnits, used } = await onOne(eth, async (one) => {
+    const [first, balance, allowance, ...answers] = await one.batch(requests);
+    const bitmaps = answers.map((answer) => BigInt(bytesOf(answer)));
+    const { balanceUnits, allowanceUnits } = fundsIn([balance, allowance]);
+    if (balanceUnits === null || allowanceUnits === null) throw new TypeError('a listed token says nothing');
+    return { code: bytesOf(first), balanceUnits, allowanceUnits, used: bitmaps };
   });
-  const [balanceUnits = 0n, allowanceUnits = 0n, ...used] = said;
   const usedIn = new Map(words.map((word, i) => [word, used[i] ?? 0n]));
   return {
     owner,

@@ -1,8 +1,8 @@
 /** A route's parts and price impact, for answers. */
-import { toSafeInt } from '../../core/amounts.js';
+import { BPS, toSafeInt } from '../../core/amounts.js';
 import { hopsOf } from '../../core/swap/paths.js';
 import { squareRoot } from '../../core/swap/pool-math.js';
-import { BPS, type RoutePlan } from '../../core/swap/pricing.js';
+import type { RoutePlan } from '../../core/swap/pricing.js';
 import type { Source } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Address } from '../../core/types.js';

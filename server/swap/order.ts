@@ -23,6 +23,7 @@ import { notFound } from '../errors.js';
 import { parseAs } from './body.js';
 import { decodeRoute, impactIn } from '../../liquidity/planner.js';
 import type { SwapDeps } from './deps.js';
+import { partnerOf } from './partner.js';
 import { routeAnswer } from './impact.js';
 
 /** Printable characters without a space. */
@@ -156,6 +157,7 @@ async function answerOf(deps: OrderDeps, q: Queryable, order: SwapOrder) {
     validTo: quote.validToSec,
     executedSellAmount: (settled?.amountInUnits ?? 0n).toString(),
     executedBuyAmount: (settled?.amountOutUnits ?? 0n).toString(),
+    ...partnerOf(quote, settled?.partner?.amountUnits ?? null),
     txHash: settled?.txHash ?? null,
     explorerUrl: settled === null ? null : explorerLink(deps, settled.txHash),
     route: routeAnswer(decodeRoute(quote.route), quote),

@@ -1,11 +1,13 @@
 import type { RouterMiddleware } from '@koa/router';
 import { toSafeInt } from '../../core/amounts.js';
+import { netUnits, partnerUnits } from '../../core/swap/partner.js';
 import { maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
 import type { Head } from '../../liquidity/eth.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
-import { checkTokens, parseRequest, planRequest, refuseWhileUnable, type QuoteRequest } from './quote.js';
+import { checkTokens, extraOf, parseRequest, planRequest, refuseWhileUnable, type QuoteRequest } from './quote.js';
+import { checkPartnerBps, termsOf } from './partner.js';
 import { newcomer } from './standing.js';
 
 /** How long an answer may be cached: a price is valid for one block. */
@@ -20,23 +22,22 @@ const NOBODY = '0x0000000000000000000000000000000000000001';
  */
 export function priceHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
-    const { chainId, slippageBps, from: _from, receiver: _receiver, ...query } = ctx.query;
+    const { chainId, slippageBps, partnerBps, from: _from, receiver: _receiver, ...query } = ctx.query;
+    const { partner: _partner, appData: _appData, ...asked } = query;
     const request = parseRequest({
-      ...query,
+      ...asked,
       chainId: chainId === undefined ? deps.chainId : wholeNumber(chainId),
       from: NOBODY,
       ...(slippageBps === undefined ? {} : { slippageBps: wholeNumber(slippageBps) }),
+      // Whoever it is, the price is the same.
+      ...(partnerBps === undefined ? {} : { partner: NOBODY, partnerBps: wholeNumber(partnerBps) }),
       signingScheme: 'eip712',
     });
     if (request.orderClass === 'limit') throw badRequest('orderClass: a price is that of now, for market orders');
     checkTokens(deps, request);
+    checkPartnerBps(deps, request);
     await refuseWhileUnable(deps, request);
-    const { plan, head, atSec } = await planRequest(
-      deps,
-      request,
-      { gas: 0n, beforeGas: 0n, calls: 0 },
-      await newcomer(deps, false),
-    );
+    const { plan, head, atSec } = await planRequest(deps, request, extraOf(deps, request), await newcomer(deps, false));
     ctx.set('Cache-Control', `public, max-age=${KEEP_SEC}`);
     ctx.body = answerOf(request, plan, head, await impactBps(deps, request, plan, head, atSec));
   };
@@ -49,15 +50,19 @@ const wholeNumber = (text: string | string[]): unknown =>
 function answerOf(request: QuoteRequest, plan: RoutePlan, head: Head, priceImpactBps: number | null) {
   const { kind, sellToken, buyToken, slippageBps } = request;
   const isSell = kind === 'sell';
+  const terms = termsOf(request);
+  const outUnits = netUnits(plan.outUnits, terms);
+  const amount = partnerUnits(plan.outUnits, terms).toString();
   return {
     blockNumber: head.number,
     sellToken,
     buyToken,
     kind,
     sellAmount: (isSell ? plan.inUnits : maxSellUnits(plan.inUnits, slippageBps)).toString(),
-    buyAmount: plan.outUnits.toString(),
-    minBuyAmount: (isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits).toString(),
+    buyAmount: outUnits.toString(),
+    minBuyAmount: (isSell ? minBuyUnits(outUnits, slippageBps) : outUnits).toString(),
     feeAmount: plan.feeUnits.toString(),
+    ...(terms.partner === null ? {} : { partnerFee: { bps: terms.partnerBps, amount, token: buyToken } }),
     priceImpactBps,
     route: routeAnswer(plan.parts, request),
   };

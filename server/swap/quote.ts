@@ -6,12 +6,15 @@ import {
   isNoRoute,
   maxSellUnits,
   minBuyUnits,
+  termsCalls,
+  termsGas,
   type RoutePlan,
   withVolatility,
 } from '../../core/swap/pricing.js';
+import { grossUnits, netUnits } from '../../core/swap/partner.js';
 import { callsIn } from '../../core/swap/paths.js';
 import { checksOf, wayOf, type Standing } from '../../core/swap/trust.js';
-import { WITNESS_TYPE_STRING } from '../../core/swap/typed-data.js';
+import { witnessTypeString } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
@@ -24,6 +27,7 @@ import { approvalAnswer, approvalState, bringsPermit, type ApprovalState } from 
 import { createCheckGas, type Check } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
+import { checkPartnerBps, partnerAnswer, partnerFields, partnerProblems, termsOf } from './partner.js';
 import { typedDataOf, type QuoteStore } from './quote-store.js';
 import { refuseWhileSpent, refusedFor, standingOf, withPermit } from './standing.js';
 import { requireToken } from './tokens.js';
@@ -65,6 +69,7 @@ export const quoteRequestSchema = z
     slippageBps: z.int().min(0).max(MAX_SLIPPAGE_BPS).default(DEFAULT_SLIPPAGE_BPS),
     routingPreference: z.enum(['auto', 'preferService', 'onlyService']).default('auto'),
     signingScheme: z.literal('eip712'),
+    ...partnerFields(addressSchema),
   })
   .superRefine((request, ctx) => {
     const [wanted, other] =
@@ -83,6 +88,7 @@ export const quoteRequestSchema = z
         issue(field, `is for limit orders of kind '${field === 'minBuyAmount' ? 'sell' : 'buy'}' only`);
     }
     if (!isLimit && request.validTo !== undefined) issue('validTo', 'is for limit orders only');
+    for (const [field, message] of partnerProblems(request)) issue(field, message);
   });
 
 export type QuoteRequest = z.output<typeof quoteRequestSchema>;
@@ -148,11 +154,21 @@ function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
     );
   }
   if (/^0x0+$/.test(from)) throw badRequest('from: must be the owner who signs');
-  const isToken = deps.tokens.some(({ address }) => address === receiver);
-  if (/^0x0+$/.test(receiver) || isToken || deps.forbiddenReceivers.includes(receiver)) {
-    throw badRequest(`receiver: ${receiver} can't receive tokens`);
+  for (const [field, account] of [
+    ['receiver', receiver],
+    ['partner', request.partner],
+  ] as const) {
+    if (account !== undefined && !canReceive(deps, account))
+      throw badRequest(`${field}: ${account} can't receive tokens`);
   }
+  checkPartnerBps(deps, request);
 }
+
+/** Whether tokens that are sent there are not lost, as far as we know of contracts. */
+const canReceive = ({ tokens, forbiddenReceivers }: SwapDeps, account: Address): boolean =>
+  !/^0x0+$/.test(account) &&
+  !forbiddenReceivers.includes(account) &&
+  !tokens.some(({ address }) => address === account);
 
 /** A route with the gas in its fee for checking the owner's signature, the approval that the order must include, and its price impact. */
 type PricedRoute = RoutePlan & Required<RouteNotes>;
@@ -163,10 +179,11 @@ async function priceRequest(
   { gas: checkGas, isCode }: Check,
   approval: ApprovalState,
 ): Promise<PricedRoute> {
-  const extraWith = (isBrought: boolean): Extra =>
-    isBrought
-      ? { gas: checkGas + deps.gasModel.permit, beforeGas: deps.gasModel.permit, calls: 1 }
-      : { gas: checkGas, beforeGas: 0n, calls: 0 };
+  const extraWith = (isBrought: boolean): Extra => {
+    const beforeGas = isBrought ? deps.gasModel.permit : 0n;
+    const { gas, calls } = extraOf(deps, request);
+    return { gas: checkGas + beforeGas + gas, beforeGas, calls: calls + (isBrought ? 1 : 0) };
+  };
   const standing = await standingOf(deps, request.from, isCode);
   const planWith = (isBrought: boolean): ReturnType<typeof planRequest> =>
     planRequest(deps, request, extraWith(isBrought), isBrought ? withPermit(deps, standing) : standing);
@@ -196,6 +213,12 @@ async function priceRequest(
 const mostUnits = ({ kind, slippageBps, maxSellAmount }: QuoteRequest, { inUnits }: RoutePlan): bigint =>
   kind === 'sell' ? inUnits : (maxSellAmount ?? maxSellUnits(inUnits, slippageBps));
 
+/** What a request's partner and hash take. */
+export function extraOf({ gasModel }: Pick<SwapDeps, 'gasModel'>, request: QuoteRequest): Extra {
+  const terms = termsOf(request);
+  return { gas: termsGas(gasModel, terms), beforeGas: 0n, calls: termsCalls(terms) };
+}
+
 /** What an order takes besides its route: gas, and data counted in calls of the usual length. */
 interface Extra {
   gas: bigint;
@@ -205,8 +228,8 @@ interface Extra {
 }
 
 /**
- * The best route at the newest block that executors accept for an owner of that standing, with the order's other costs in its fee. Throws
- * 400 without one.
+ * The best route at the newest block that executors accept for an owner of that standing, with the order's other costs in its fee. What it
+ * brings is gross: a partner's part comes off it. Throws 400 without one.
  */
 export async function planRequest(
   deps: SwapDeps,
@@ -227,7 +250,10 @@ export async function planRequest(
     kind,
     sellToken,
     buyToken,
-    amountUnits: (kind === 'sell' ? request.sellAmountBeforeFee : request.buyAmountAfterFee) ?? 0n,
+    amountUnits:
+      kind === 'sell'
+        ? (request.sellAmountBeforeFee ?? 0n)
+        : grossUnits(request.buyAmountAfterFee ?? 0n, termsOf(request)),
     preference: routingPreference,
     toleranceBps: deps.toleranceBps,
     feeOf: (ids: readonly string[]) => {
@@ -260,6 +286,8 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): Swap
   const isLimit = request.orderClass === 'limit';
   const sellUnits = mostUnits(request, plan);
   const nowSec = Math.floor(nowMs / 1_000);
+  const terms = termsOf(request);
+  const outUnits = netUnits(plan.outUnits, terms);
   return {
     id: crypto.randomUUID(),
     owner: request.from,
@@ -272,21 +300,23 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): Swap
     isLimit,
     sellUnits,
     expectedSellUnits: isLimit ? sellUnits : plan.inUnits,
-    buyUnits: minBuyAmount ?? plan.outUnits,
-    minBuyUnits: minBuyAmount ?? (isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits),
+    buyUnits: minBuyAmount ?? outUnits,
+    minBuyUnits: minBuyAmount ?? (isSell ? minBuyUnits(outUnits, slippageBps) : outUnits),
     feeUnits: plan.feeUnits,
     validToSec: isLimit ? (request.validTo ?? nowSec + LIMIT_SEC.usual) : nowSec + deps.orderTtlSec,
     createdMs: nowMs,
     expiresMs: nowMs + deps.quoteTtlSec * 1_000,
     route: encodeRoute(plan.parts, plan),
+    ...terms,
   };
 }
 
 function answerOf(deps: SwapDeps, quote: SwapQuote, approval: ApprovalState) {
+  const parts = decodeRoute(quote.route);
   return {
     id: quote.id,
     from: quote.owner,
-    route: routeAnswer(decodeRoute(quote.route), quote),
+    route: routeAnswer(parts, quote),
     priceImpactBps: impactIn(quote.route),
     expiration: new Date(quote.expiresMs).toISOString(),
     quote: {
@@ -303,11 +333,12 @@ function answerOf(deps: SwapDeps, quote: SwapQuote, approval: ApprovalState) {
       partiallyFillable: false,
       signingScheme: 'eip712',
     },
+    ...partnerAnswer(quote, parts),
     permit2: {
       allowanceTarget: deps.permit2,
       spender: deps.settler,
       typedData: typedDataOf(quote),
-      witnessTypeString: WITNESS_TYPE_STRING,
+      witnessTypeString: witnessTypeString(quote),
     },
     approval: approvalAnswer(deps, quote, approval),
   };

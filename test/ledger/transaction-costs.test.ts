@@ -1,6 +1,7 @@
 /** What transactions cost, by the markets that they were for, whatever is listed, imported or made anew later. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
+import { NO_PARTNER } from '../../core/swap/partner.js';
 import type { Address, Hex } from '../../core/types.js';
 import { verifyActivity } from '../../keepers/verify/activity.js';
 import { rebuildActivity } from '../../ledger/accounts/rebuild.js';
@@ -58,6 +59,7 @@ forEachDatabase((name, open, openBare) => {
           isLimit: false,
         } as const),
         ...{ buyUnits: 1n, minBuyUnits: 1n, feeUnits: 0n, validToSec: 9, createdMs: 1, expiresMs: 2, route: '{}' },
+        ...NO_PARTNER,
       };
       const [quote] = await appendQuotes(db, [draft], (one, i) => ({ ...one, nonce: BigInt(i), typedData: '{}' }));
       const { owner, id: quoteId } = quote!;

@@ -320,6 +320,29 @@ describe('what a server that lies gets signed', () => {
     expect([signed, sent]).to.deep.equal([[], []]);
   });
 
+  it('a partner and a hash are signed as they were asked for, whatever the server says, and count in the least', async () => {
+    const partner = { address: addressOf('8'), bps: 100 };
+    const appData = `0x${'AB'.repeat(32)}`;
+    const least = (PRICE * 9_900n * 9_950n) / 10_000n ** 2n;
+    const lie = { partnerFee: { partner: addressOf('7'), bps: 500 } };
+    const swap = { ...offer, partner, appData };
+    const { options, signed } = world({ quote: { buyAmount: '1', minBuyAmount: `${least}`, ...lie } });
+    expect(await codeOf(createTakerClient(options).swapGasless(swap))).to.equal(null);
+    const { types, message } = signed[0]!;
+    expect(Object.keys(types)).to.include('PartnerOrderWitness');
+    expect((message as { witness: object }).witness).to.deep.include({
+      ...{ partner: addressOf('8'), partnerBps: '100', appData: appData.toLowerCase() },
+    });
+    const less = world({ quote: { buyAmount: '1', minBuyAmount: `${least - 1n}` } });
+    expect(await codeOf(createTakerClient(less.options).swapGasless(swap))).to.equal('BAD_QUOTE');
+    for (const wrong of [
+      { partner: { ...partner, bps: 1_001 } },
+      { partner: { ...partner, bps: 0.5 } },
+      { appData: '0x12' },
+    ])
+      expect(await codeOf(createTakerClient(options).swapGasless({ ...offer, ...wrong }))).to.equal('BAD_ARGUMENT');
+  });
+
   it('a submission that is not answered is the same one again, and a status that is not is asked for again', async () => {
     const { options } = world();
     const bodies: string[] = [];

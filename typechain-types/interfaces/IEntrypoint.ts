@@ -31,7 +31,7 @@ export declare namespace IEntrypoint {
     }
 
   export interface IEntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "collectInputFee" | "isLocked" | "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapWithCallback" | "swapWithPermit" | "takerFee"): FunctionFragment;
+    getFunction(nameOrSignature: "collectInputFee" | "isLocked" | "quote" | "quoteExactOutput" | "quoteFor" | "quoteForExactOutput" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapWithCallback" | "swapWithPermit" | "takerFee"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Swap" | "TakerFeeSet"): EventFragment;
 
@@ -40,6 +40,7 @@ encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'quote', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteExactOutput', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteFor', values: [AddressLike, AddressLike, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'quoteForExactOutput', values: [AddressLike, AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swap', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutput', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
@@ -53,6 +54,7 @@ decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quote', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteFor', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'quoteForExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutput', data: BytesLike): Result;
@@ -161,6 +163,14 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
     
 
     
+    quoteForExactOutput: TypedContractMethod<
+      [taker: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, ],
+      [bigint],
+      'view'
+    >
+    
+
+    
     setTakerFee: TypedContractMethod<
       [taker: AddressLike, ratePpm: BigNumberish, ],
       [void],
@@ -241,6 +251,11 @@ getFunction(nameOrSignature: 'quoteExactOutput'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'quoteFor'): TypedContractMethod<
       [taker: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, ],
+      [bigint],
+      'view'
+    >;
+getFunction(nameOrSignature: 'quoteForExactOutput'): TypedContractMethod<
+      [taker: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, ],
       [bigint],
       'view'
     >;

@@ -51,6 +51,7 @@ export function swapRouter(
       maxGas: BigInt(config.SWAP_MAX_GAS),
       ...riskLimits(config),
       toleranceBps: config.SWAP_TOLERANCE_BPS,
+      partnerMaxBps: config.SWAP_PARTNER_MAX_BPS,
       quoteTtlSec: config.SWAP_QUOTE_TTL_SEC,
       orderTtlSec: config.SWAP_ORDER_TTL_SEC,
       limits: {

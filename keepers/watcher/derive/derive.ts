@@ -96,6 +96,7 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
         served.add(event.base).add(event.quote);
         break;
       case 'orderFilled':
+      case 'partnerOrderFilled':
         // Read by settled-orders.ts.
         break;
     }

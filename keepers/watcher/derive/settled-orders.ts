@@ -1,5 +1,6 @@
-import type { Address, Market } from '../../../core/types.js';
+import type { Address, Hex, Market } from '../../../core/types.js';
 import { VAULT, type LedgerEntry, type SettledOrder } from '../../../ledger/types.js';
+import type { ChainEvent } from '../../chain/logs.js';
 import type { SeenEvent } from '../scan/scan.js';
 
 /**
@@ -17,9 +18,12 @@ export function draftSettledOrders(
   const entries: LedgerEntry[] = [];
   for (const { log, event } of events) {
     if (event.type === 'listed') served.add(event.base).add(event.quote);
+    // The settler logs it right after the event of the same order.
+    if (event.type === 'partnerOrderFilled') Object.assign(orders.at(-1) ?? {}, termsOf(event));
     if (event.type !== 'orderFilled') continue;
     const { type: _, ...filled } = event;
-    orders.push({ ...filled, blockNumber: log.blockNumber, txHash: log.txHash, logIndex: log.logIndex });
+    const place = { blockNumber: log.blockNumber, txHash: log.txHash, logIndex: log.logIndex };
+    orders.push({ ...filled, ...place, partner: null, appData: null });
     if (filled.feeInSwap || filled.feeUnits === 0n || !served.has(filled.tokenIn)) continue;
     const ref = `order:${filled.owner}:${filled.nonce}`;
     const { tokenIn: token, feeUnits } = filled;
@@ -30,3 +34,16 @@ export function draftSettledOrders(
   }
   return { orders, entries };
 }
+
+function termsOf({
+  partner,
+  amountUnits,
+  appData,
+}: Extract<ChainEvent, { type: 'partnerOrderFilled' }>): Pick<SettledOrder, 'partner' | 'appData'> {
+  return {
+    partner: isZero(partner) ? null : { partner, amountUnits },
+    appData: isZero(appData) ? null : appData,
+  };
+}
+
+const isZero = (hex: Hex): boolean => BigInt(hex) === 0n;

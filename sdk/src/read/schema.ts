@@ -1716,6 +1716,16 @@ export interface components {
                 /** @constant */
                 signingScheme: "eip712";
             };
+            /** @description with a partner: what it gets of what is bought, beside buyAmount, as expected, or of a limit order at its limit */
+            partnerFee?: {
+                partner: string;
+                bps: number;
+                /** @description base units */
+                amount: string;
+                token: string;
+            };
+            /** @description as asked for; absent for none and for zero */
+            appData?: string;
             permit2: {
                 /** @description Permit2, to which the sell token is approved */
                 allowanceTarget: string;
@@ -1767,6 +1777,11 @@ export interface components {
                     tokenOut: string;
                     /** @description base units */
                     minAmountOut: string;
+                    /** @description these three with a partner or appData only; zero for none */
+                    partner?: string;
+                    /** @description base units */
+                    partnerBps?: string;
+                    appData?: string;
                 };
             };
         };
@@ -1804,6 +1819,13 @@ export interface components {
             minBuyAmount: string;
             /** @description base units */
             feeAmount: string;
+            /** @description with partnerBps: what a partner would get of what is bought, beside buyAmount */
+            partnerFee?: {
+                bps: number;
+                /** @description base units */
+                amount: string;
+                token: string;
+            };
             /** @description against the mid price, the fee not counted */
             priceImpactBps: number | null;
             /** @description as quoted; `own` is our curve */
@@ -1851,8 +1873,14 @@ export interface components {
             validTo: number;
             /** @description base units */
             executedSellAmount: string;
-            /** @description base units */
+            /** @description what the receiver got, the partner's part not included */
             executedBuyAmount: string;
+            /** @description this and the next two where there is a partner */
+            partner?: string;
+            partnerBps?: number;
+            /** @description what the partner got of the buy token; null until filled */
+            partnerFeeAmount?: string | null;
+            appData?: string;
             txHash: string | null;
             explorerUrl: string | null;
             /** @description as quoted; `own` is our curve */
@@ -4341,6 +4369,9 @@ export interface operations {
                     routingPreference?: "auto" | "preferService" | "onlyService";
                     /** @constant */
                     signingScheme: "eip712";
+                    partner?: string;
+                    partnerBps?: number;
+                    appData?: string;
                 };
             };
         };
@@ -4461,6 +4492,8 @@ export interface operations {
                 slippageBps?: string;
                 /** @description default auto */
                 routingPreference?: "auto" | "preferService" | "onlyService";
+                /** @description a partner's part of what is bought, 0 to SWAP_PARTNER_MAX_BPS; the other amounts are without it */
+                partnerBps?: string;
             };
             header?: never;
             path?: never;

@@ -41,14 +41,15 @@ export interface Stream {
   state(): StreamState;
   /**
    * Calls `onData` with whatever arrives, over all reconnects, until the returned function is called. `onResume` is called each time that the
-   * subscription was sent, before anything arrives for it: what was missed while there was no connection must be read from the read API. Throws
-   * CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
+   * server has taken the subscription, before anything arrives for it: what was missed before must be read from the read API, and whatever happens
+   * from then on arrives. `onLoss` is called each time that an open connection is lost: nothing arrives until `onResume`. Throws CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
    * user; and `ONE_AGGREGATION` for a coin's book or a user's fills with a second kind of aggregation, since their frames don't name it.
    */
   subscribe<S extends Subscription>(
     subscription: S,
     onData: (data: DataOf<S>) => void,
     onResume?: () => void,
+    onLoss?: () => void,
   ): () => void;
   /** Ends the stream; nothing is called any more. */
   close(): void;
@@ -67,7 +68,13 @@ const STABLE_MS = 10_000;
 interface Topic {
   key: string;
   subscription: Subscription;
-  listeners: Set<{ onData: (data: never) => void; onResume: (() => void) | undefined }>;
+  listeners: Set<Listener>;
+}
+
+interface Listener {
+  onData: (data: never) => void;
+  onResume: (() => void) | undefined;
+  onLoss: (() => void) | undefined;
 }
 
 /** The WebSocket of the server at `url`, opened with the first subscription and again, later each time, whenever it is lost. */
@@ -75,6 +82,8 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   const { WebSocket: Socket = WebSocket, onState, onError } = options;
   const address = `${url.replace(/^http/, 'ws').replace(/\/+$/, '')}/ws`;
   const topics = new Map<string, Topic>();
+  /** Keys of subscriptions that were sent over this connection and are not acknowledged yet, in their order. */
+  const sent: string[] = [];
   let state: StreamState = 'connecting';
   let socket: WebSocket | null = null;
   let attempts = 0;
@@ -135,7 +144,10 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     if (state === 'closed' || topics.size === 0) return;
     if (openedMs > 0 && Date.now() - openedMs > STABLE_MS) attempts = 0;
     openedMs = 0;
+    const wasOpen = state === 'open';
     become('connecting');
+    for (const { listeners } of [...(wasOpen ? topics.values() : [])])
+      for (const { onLoss } of [...listeners]) if (onLoss !== undefined) guarded(onLoss);
     const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)] ?? 0;
     attempts += 1;
     // A random part of the wait keeps the clients of a restarted server from connecting at the same moment.
@@ -146,13 +158,25 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     if (beating !== null) clearInterval(beating);
     beating = null;
     socket = null;
+    sent.length = 0;
     mine.onopen = mine.onmessage = mine.onclose = null;
     mine.close();
   }
 
-  function announce(mine: WebSocket, { subscription, listeners }: Topic): void {
+  function announce(mine: WebSocket, { key, subscription }: Topic): void {
+    sent.push(key);
     mine.send(JSON.stringify({ method: 'subscribe', subscription }));
-    for (const { onResume } of [...listeners]) if (onResume !== undefined) guarded(onResume);
+  }
+
+  /** The server answers in the order in which it was asked, so that an earlier subscription with this key was another one when it was sent again. */
+  function acknowledged({ method, subscription }: FrameOf<'subscriptionResponse'>['data']): void {
+    if (method !== 'subscribe') return;
+    const key = keyOf(subscription as Subscription);
+    const at = sent.indexOf(key);
+    if (at < 0) return;
+    sent.splice(at, 1);
+    if (sent.includes(key)) return;
+    for (const { onResume } of [...(topics.get(key)?.listeners ?? [])]) if (onResume !== undefined) guarded(onResume);
   }
 
   function receive(text: string): void {
@@ -163,7 +187,8 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
       return onError?.(new CurvebookError('NOT_JSON', 'a frame is not JSON'));
     }
     if (frame.channel === 'error') return onError?.(new CurvebookError('STREAM_ERROR', frame.data));
-    if (!('data' in frame) || frame.channel === 'subscriptionResponse' || frame.channel === 'post') return;
+    if (frame.channel === 'subscriptionResponse') return acknowledged(frame.data);
+    if (!('data' in frame) || frame.channel === 'post') return;
     for (const topic of [...topics.values()]) {
       if (!isFor(topic.subscription, frame)) continue;
       for (const { onData } of [...topic.listeners]) guarded(() => onData(frame.data as never));
@@ -173,7 +198,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   return {
     url: address,
     state: () => state,
-    subscribe(subscription, onData, onResume) {
+    subscribe(subscription, onData, onResume, onLoss) {
       if (state === 'closed') throw new CurvebookError('CLOSED', 'the stream was closed');
       const key = keyOf(subscription);
       let topic = topics.get(key);
@@ -197,11 +222,11 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
         topic = { key, subscription, listeners: new Set() };
         topics.set(key, topic);
       }
-      const listener = { onData: onData as (data: never) => void, onResume };
+      const listener = { onData: onData as (data: never) => void, onResume, onLoss };
       topic.listeners.add(listener);
       if (state === 'open' && socket !== null) {
         if (isNew) announce(socket, topic);
-        else resend(socket, topic, listener);
+        else resend(socket, topic);
       } else if (socket === null && retrying === null) {
         connect();
       }
@@ -224,15 +249,13 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     },
   };
 
-  /** Subscribes anew for a second listener, so that it, too, gets the state or the latest fills that a subscription starts with. */
-  function resend(
-    mine: WebSocket,
-    { subscription }: Topic,
-    { onResume }: { onResume: (() => void) | undefined },
-  ): void {
-    mine.send(JSON.stringify({ method: 'unsubscribe', subscription }));
-    mine.send(JSON.stringify({ method: 'subscribe', subscription }));
-    if (onResume !== undefined) guarded(onResume);
+  /**
+   * Subscribes anew for a second listener, so that it, too, gets the state or the latest fills that a subscription starts with. All listeners
+   * resume: something may happen in between.
+   */
+  function resend(mine: WebSocket, topic: Topic): void {
+    mine.send(JSON.stringify({ method: 'unsubscribe', subscription: topic.subscription }));
+    announce(mine, topic);
   }
 }
 

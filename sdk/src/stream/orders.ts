@@ -1,3 +1,4 @@
+import { CurvebookError } from '../errors.js';
 import type { ReadClient } from '../read/client.js';
 import type { Stream, StreamSchemas } from './client.js';
 
@@ -6,10 +7,7 @@ export type UserFill = StreamSchemas['UserFill'];
 
 /** A maker's open orders and fills as they are known now. */
 export interface OrderState {
-  /**
-   * False after each new connection until the open orders were read. It stays true while a connection is lost; the stream's `onState` tells of
-   * that.
-   */
+  /** False from the loss of a connection until the open orders were read over a new one, and before the first; `open` is then as last known. */
   isComplete: boolean;
   /** By order id. */
   open: ReadonlyMap<number, OrderRow>;
@@ -31,7 +29,7 @@ const RETRY_MS = 1_000;
 /**
  * Follows the orders and fills of one account over reconnects, as the guide to the order interface describes. It subscribes to updates, reads the
  * open orders, and then applies the updates that arrived meanwhile. Fills are told once per `tid`; those that are older than the subscription's
- * snapshot are read by query. Orders survive disconnects, so nothing is cancelled or placed again. Returns a function that ends it.
+ * snapshot are read by query. More than 4,000 fills of one block can't all be read so: `onError` is then told CurvebookError `FILLS_LEFT_OUT`. Orders survive disconnects, so nothing is cancelled or placed again. Returns a function that ends it.
  */
 export function followOrders(stream: Stream, read: ReadClient, user: string, listeners: OrderListeners): () => void {
   let open = new Map<number, OrderRow>();
@@ -56,13 +54,18 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
     }
   }
 
-  async function readOpen(): Promise<void> {
+  /** What is known may be wrong from now on, and updates wait until it is read again. */
+  function unknow(): void {
     reading.abort();
-    const mine = new AbortController();
-    reading = mine;
     waiting = [];
     closed.clear();
     tell();
+  }
+
+  async function readOpen(): Promise<void> {
+    unknow();
+    const mine = new AbortController();
+    reading = mine;
     while (!isOver && !mine.signal.aborted) {
       try {
         const rows = await read.info<OrderRow[]>({ type: 'openOrders', user }, mine.signal);
@@ -93,26 +96,44 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
     if (fresh.length > 0) listeners.onFills?.(fresh);
   }
 
-  /**
-   * Reads, page by page, the fills between the newest known one and a snapshot that has no room for all new ones. A query that fails is repeated: what
-   * was left out now would never be told, since later snapshots begin after it.
-   */
-  async function missed(sinceMs: number, untilMs: number): Promise<void> {
-    for (let from = sinceMs; !isOver;) {
-      let page: UserFill[];
+  /** Asks until there is an answer: fills that were left out now would never be told, since later snapshots begin after them. */
+  async function fillsOf(startTime: number, endTime: number, reversed = false): Promise<UserFill[]> {
+    while (!isOver) {
       try {
-        page = await read.info<UserFill[]>({ type: 'userFillsByTime', user, startTime: from, endTime: untilMs });
+        const order = reversed ? { reversed } : {};
+        return await read.info<UserFill[]>({ type: 'userFillsByTime', user, startTime, endTime, ...order });
       } catch (error) {
-        if (isOver) return;
+        if (isOver) break;
         listeners.onError?.(error);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        continue;
       }
-      add(page);
-      const last = page.reduce((latest, { time }) => Math.max(latest, time), from);
-      if (page.length < SNAPSHOT_FILLS || last <= from) return;
-      from = last;
     }
+    return [];
+  }
+
+  /** Reads, page by page, the fills between the newest known one and a snapshot that has no room for all new ones. */
+  async function missed(sinceMs: number, untilMs: number): Promise<void> {
+    for (let from = sinceMs; !isOver && from <= untilMs;) {
+      const page = await fillsOf(from, untilMs);
+      const last = page.reduce((latest, { time }) => Math.max(latest, time), from);
+      const isFull = page.length >= SNAPSHOT_FILLS;
+      // The next page begins with the same time, so more fills of one time than a page has room for are read from its end.
+      if (isFull && last === from) page.push(...(await restOf(from, page)));
+      add(page);
+      if (!isFull) return;
+      from = last > from ? last : from + 1;
+    }
+  }
+
+  /** The newest fills of a time of which `first` are the oldest. Those of one block have one time. */
+  async function restOf(timeMs: number, first: readonly UserFill[]): Promise<UserFill[]> {
+    const known = new Set(first.map(({ tid }) => tid));
+    const newest = await fillsOf(timeMs, timeMs, true);
+    if (newest.length >= SNAPSHOT_FILLS && newest.every(({ tid }) => !known.has(tid))) {
+      const most = 2 * SNAPSHOT_FILLS;
+      listeners.onError?.(new CurvebookError('FILLS_LEFT_OUT', `of time ${timeMs} only ${most} fills can be read`));
+    }
+    return newest;
   }
 
   /** Runs jobs one after the other, so that fills stay in order. */
@@ -132,6 +153,7 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
         tell();
       },
       () => void readOpen(),
+      unknow,
     ),
     stream.subscribe({ type: 'userFills', user }, ({ isSnapshot, fills }) => {
       enqueue(async () => {

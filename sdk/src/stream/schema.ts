@@ -690,8 +690,14 @@ export interface components {
             validTo: number;
             /** @description base units */
             executedSellAmount: string;
-            /** @description base units */
+            /** @description what the receiver got, the partner's part not included */
             executedBuyAmount: string;
+            /** @description this and the next two where there is a partner */
+            partner?: string;
+            partnerBps?: number;
+            /** @description what the partner got of the buy token; null until filled */
+            partnerFeeAmount?: string | null;
+            appData?: string;
             txHash: string | null;
             explorerUrl: string | null;
             /** @description as quoted; `own` is our curve */

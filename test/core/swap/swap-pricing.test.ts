@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { BPS } from '../../../core/amounts.js';
 import {
-  BPS,
   bestRoute,
   feeUnits,
   isNoRoute,

@@ -26,6 +26,8 @@ const settledBy = (owner: Address) => ({
   amountOutUnits: 1n,
   feeUnits: 0n,
   feeInSwap: true,
+  partner: null,
+  appData: null,
   blockNumber: 104,
 });
 

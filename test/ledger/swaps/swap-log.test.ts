@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
+import { NO_PARTNER } from '../../../core/swap/partner.js';
 import type { Address } from '../../../core/types.js';
 import { insertSettledOrders, readSettledOrder } from '../../../ledger/chain/settled-orders.js';
 import {
@@ -53,6 +54,7 @@ function draftOf(owner: Address = OWNER, change: Partial<SwapQuoteDraft> = {}): 
     createdMs: 1_000,
     expiresMs: 31_000,
     route: '{}',
+    ...NO_PARTNER,
     ...change,
   };
 }
@@ -210,6 +212,8 @@ forEachDatabase((name, open) => {
         amountOutUnits: 1n,
         feeUnits: 0n,
         feeInSwap: true,
+        partner: null,
+        appData: null,
         blockNumber: 7,
         txHash: `0x${'ef'.repeat(32)}`,
         logIndex: 3,
@@ -240,6 +244,8 @@ forEachDatabase((name, open) => {
         amountOutUnits: MAX,
         feeUnits: 0n,
         feeInSwap: false,
+        partner: { partner: OTHER, amountUnits: MAX },
+        appData: `0x${'a9'.repeat(32)}`,
         blockNumber: 7,
         txHash: `0x${'ef'.repeat(32)}`,
         logIndex: 3,

@@ -130,6 +130,7 @@ describe('history', () => {
       const order = {
         ...{ owner: OTHER, nonce: 1n, recipient: OTHER, tokenIn: WETH_USDC.quote.address, tokenOut: OPERATOR },
         ...{ amountInUnits: 2_500_000n, amountOutUnits: 17n, feeUnits: 1_000n, feeInSwap: true },
+        ...{ partner: null, appData: null },
         ...{ blockNumber: 102 + GENERATIONS, txHash: fill.fill.txHash, logIndex: 999 },
       };
       await server.commit(generationOf(GENERATIONS + 2, { ...withFills(MARKETS, [fill]), settledOrders: [order] }));

@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import { Wallet, parseUnits } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
-import { WITNESS_TYPE_STRING } from '../../../core/swap/typed-data.js';
+import { NO_PARTNER } from '../../../core/swap/partner.js';
+import { witnessTypeString } from '../../../core/swap/typed-data.js';
 import { createRpc, RpcResponseError, RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
 import type { Head } from '../../../liquidity/eth.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
@@ -118,7 +119,7 @@ describe('swap API', () => {
         expect(validTo - before).to.be.within(120, 130);
         expect(quote.permit2.allowanceTarget).to.equal(PERMIT2_ADDRESS.toLowerCase());
         expect(quote.permit2.spender).to.equal(chain.manifest.contracts['orderSettler']!.toLowerCase());
-        expect(quote.permit2.witnessTypeString).to.equal(WITNESS_TYPE_STRING);
+        expect(quote.permit2.witnessTypeString).to.equal(witnessTypeString(NO_PARTNER));
         const { domain, primaryType, types, message } = quote.permit2.typedData;
         expect(domain).to.deep.equal({
           name: 'Permit2',

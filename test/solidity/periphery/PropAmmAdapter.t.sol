@@ -65,6 +65,36 @@ contract PropAmmAdapterTest is Platform {
         _assertEmpty();
     }
 
+    /// @dev A rate of the adapter's is on top of what is bought, in the quote as in the swap.
+    function testFuzz_QuotesIncludeTheAdaptersOwnFee(
+        uint256 amountOut,
+        uint256 rate,
+        bool isBuy,
+        bool charges
+    ) external {
+        rate = bound(rate, 0, 10_000);
+        amountOut = bound(amountOut, isBuy ? 1e12 : 1e4, isBuy ? 12e18 : 36_000e6);
+        vm.startPrank(OWNER);
+        entrypoint.setTakerFee(address(adapter), rate);
+        book.setTakerFees(market, charges);
+        vm.stopPrank();
+        (IMintableToken tokenIn, IMintableToken tokenOut) = _tokens(isBuy);
+        uint256 quoted = adapter.quoteExactOut(address(tokenIn), address(tokenOut), amountOut);
+        _pay(tokenIn, quoted, true);
+        vm.prank(ROUTER);
+        uint256 spent = adapter.swapExactOut(
+            address(tokenIn),
+            address(tokenOut),
+            amountOut,
+            quoted,
+            RECIPIENT,
+            TAKER,
+            START
+        );
+        assertEq(spent, quoted, "as quoted");
+        assertEq(tokenOut.balanceOf(RECIPIENT), amountOut, "received");
+    }
+
     function test_EmitsTheStandardEvent() external {
         uint256 quoted = _quote(false, 1e18);
         _pay(base, 1e18, true);

@@ -15,11 +15,15 @@ interface IExchange {
 /// @notice Signs orders, and fills them.
 abstract contract Orders is Platform {
     uint256 internal constant SIGNER_KEY = 0xB0B;
+    address internal constant PARTNER = address(0x9A47);
     address internal constant EXECUTOR = address(0xE8EC);
     address internal constant RECIPIENT = address(0x4EC1);
     string internal constant WITNESS_TYPE_STRING =
         "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"
         "TokenPermissions(address token,uint256 amount)";
+    string internal constant PARTNER_WITNESS_TYPE_STRING =
+        "PartnerOrderWitness witness)PartnerOrderWitness(address recipient,address tokenOut,uint256 minAmountOut,"
+        "address partner,uint256 partnerBps,bytes32 appData)TokenPermissions(address token,uint256 amount)";
 
     address internal signer;
     IExchange internal exchange;
@@ -70,6 +74,43 @@ abstract contract Orders is Platform {
     }
 
     function _sign(IOrderSettler.Order memory order) internal view returns (IOrderSettler.Order memory) {
+        bytes32 witness = keccak256(
+            abi.encode(
+                keccak256("OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"),
+                order.recipient,
+                order.tokenOut,
+                order.minAmountOut
+            )
+        );
+        return _signWith(order, witness, WITNESS_TYPE_STRING);
+    }
+
+    function _signFor(
+        IOrderSettler.Order memory order,
+        IOrderSettler.PartnerTerms memory terms
+    ) internal view returns (IOrderSettler.Order memory) {
+        bytes32 typehash = keccak256(
+            "PartnerOrderWitness(address recipient,address tokenOut,uint256 minAmountOut,address partner,uint256 partnerBps,bytes32 appData)"
+        );
+        bytes32 witness = keccak256(
+            abi.encode(
+                typehash,
+                order.recipient,
+                order.tokenOut,
+                order.minAmountOut,
+                terms.partner,
+                terms.partnerBps,
+                terms.appData
+            )
+        );
+        return _signWith(order, witness, PARTNER_WITNESS_TYPE_STRING);
+    }
+
+    function _signWith(
+        IOrderSettler.Order memory order,
+        bytes32 witness,
+        string memory witnessType
+    ) private view returns (IOrderSettler.Order memory) {
         bytes32 digest = permit2.digestOf(
             IPermit2.PermitTransferFrom(
                 IPermit2.TokenPermissions(order.tokenIn, order.maxAmountIn),
@@ -77,15 +118,8 @@ abstract contract Orders is Platform {
                 order.deadline
             ),
             address(settler),
-            keccak256(
-                abi.encode(
-                    keccak256("OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"),
-                    order.recipient,
-                    order.tokenOut,
-                    order.minAmountOut
-                )
-            ),
-            WITNESS_TYPE_STRING
+            witness,
+            witnessType
         );
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(SIGNER_KEY, digest);
         order.signature = abi.encodePacked(r, s, v);
@@ -109,6 +143,15 @@ abstract contract Orders is Platform {
     ) internal returns (uint256, uint256) {
         vm.prank(EXECUTOR);
         return settler.fillRoute(order, route);
+    }
+
+    function _fillPartner(
+        IOrderSettler.Order memory order,
+        IOrderSettler.PartnerTerms memory terms,
+        IOrderSettler.Route memory route
+    ) internal returns (uint256, uint256) {
+        vm.prank(EXECUTOR);
+        return settler.fillPartnerRoute(order, terms, route);
     }
 
     function _route(uint256 amountIn, uint256 fee) internal pure returns (IOrderSettler.Route memory route) {

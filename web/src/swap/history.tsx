@@ -150,6 +150,14 @@ function OrderRow({ order, children }: { order: Order; children: ReactNode }) {
           : order.orderClass === 'limit'
             ? `≥ ${amount(order.minBuyAmount, order.buyToken)}`
             : '–'}
+        {order.partner !== undefined && (
+          <small title={order.partner}>
+            {' '}
+            {typeof order.partnerFeeAmount === 'string'
+              ? `and ${amount(order.partnerFeeAmount, order.buyToken)} to a partner`
+              : `and ${order.partnerBps ?? 0} bps of it to a partner`}
+          </small>
+        )}
       </td>
       <td>{order.status === 'pending' ? <Countdown untilSec={order.validTo} /> : '–'}</td>
       <td>{order.txHash === null ? '–' : <TransactionLink hash={order.txHash} />}</td>

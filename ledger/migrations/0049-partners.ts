@@ -1,0 +1,22 @@
+import { amount } from '../db/columns.js';
+import type { Migration } from './tables.js';
+
+/** An order may give a partner a part of what it buys, and have a hash; its fill says what the partner was sent. */
+export const partners: Migration = {
+  name: '0049-partners',
+  async up(db) {
+    await db.schema.alterTable('swap_quotes', (table) => {
+      table.text('partner').nullable();
+      table.integer('partner_bps').notNullable().defaultTo(0);
+      table.text('app_data').nullable();
+    });
+    await db.schema.alterTable('settled_orders', (table) => {
+      table.text('partner').nullable();
+      amount(db, table, 'partner_units').nullable();
+      table.text('app_data').nullable();
+    });
+  },
+  async down() {
+    throw new Error('The logs are append-only; restore a backup or use another database');
+  },
+};
