@@ -120,14 +120,16 @@ export function createUniswapV4(
         const feePpm = swapFeePpm(slot0, zeroForOne, tier.feePpm);
         const tick = toSafeInt(BigInt.asIntN(24, slot0 >> 160n));
         const place = { sqrtPrice, tick, spacing: tier.spacing, liquidity };
+        const infoAt = new Map<number, bigint>();
         const { ranges, ends } = await rangesAhead(place, zeroForOne, {
           bitmaps: (numbers) => load(numbers.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
           async nets(ticks) {
             const infos = await load(ticks.map((at) => mappingSlot('int24', at, slot + TICKS_OFFSET)));
+            ticks.forEach((at, one) => infoAt.set(at, infos[one]!));
             return infos.map((info) => BigInt.asIntN(128, info >> 128n));
           },
         });
-        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ends, slot };
+        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ends, slot, infoAt };
       }),
     );
     return found.filter((pool) => pool !== null);
@@ -195,16 +197,17 @@ export function createUniswapV4(
         },
         stored(pool.slot + LIQUIDITY_OFFSET, { minimum: leastLiquidity, maximum: null }),
         // The word of a tick has its gross liquidity, too: it must stay as it is.
-        ...ticks.map(({ tick, info }) =>
-          stored(mappingSlot('int24', tick, pool.slot + TICKS_OFFSET), { minimum: info, maximum: info }),
-        ),
+        ...ticks.map(({ tick }) => {
+          const info = pool.infoAt.get(tick)!;
+          return stored(mappingSlot('int24', tick, pool.slot + TICKS_OFFSET), { minimum: info, maximum: info });
+        }),
       ];
     },
   };
 }
 
-/** A pool's state, with the end of each of its ranges, and the slot at which it begins. */
-type KnownPool = PoolState & { ends: readonly RangeEnd[]; slot: bigint };
+/** A pool's state, with the end of each of its ranges, the slot at which it begins, and the stored words of its ticks. */
+type KnownPool = PoolState & { ends: readonly RangeEnd[]; slot: bigint; infoAt: ReadonlyMap<number, bigint> };
 
 const wordOf = (slot: bigint): Hex => `0x${slot.toString(16).padStart(64, '0')}`;
 
