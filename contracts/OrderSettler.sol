@@ -44,6 +44,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     uint256 private constant PERMIT_HEAD_BYTES = 0x44;
     /// @dev Most gas that a permit gets: more than twice what honest tokens take, also for owners whose signature a contract checks.
     uint256 private constant PERMIT_GAS = 200_000;
+    /// @dev Most gas that a question of `fillChecked` gets: more than twice what the dearest preview of our own curve takes.
+    uint256 private constant CHECK_GAS = 100_000;
     /// @dev Length of an encoded order up to the offset of its signature.
     uint256 private constant HEAD_BYTES = 0x100;
     /// @dev Length of a call of `deliver` that no signature follows: the input was pulled before.
@@ -161,23 +163,28 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         bytes calldata permit,
         bytes calldata fill
     ) external onlyExecutor returns (uint256, uint256) {
-        if (!_isPermit(permit)) revert ForbiddenPermit(token);
-        // Same as token.call{gas: PERMIT_GAS}(permit), with nothing of its answer copied; then return address(this).delegatecall(fill): the
-        // caller stays who it is, so that it can do nothing by it that it can't do without. A transaction with too little gas starves no
-        // permit: below 64/63 of PERMIT_GAS the call gets all but 1/64 of what is left, so that a permit that runs out of it leaves the fill
-        // some 3,000 gas, and the whole reverts. An order is filled with its permit done, or with one that fails by itself.
-        assembly ("memory-safe") {
-            let data := mload(0x40)
-            calldatacopy(data, permit.offset, permit.length)
-            pop(call(PERMIT_GAS, token, 0, data, permit.length, 0x00, 0x00))
-            calldatacopy(data, fill.offset, fill.length)
-            let done := delegatecall(gas(), address(), data, fill.length, 0x00, 0x00)
-            returndatacopy(data, 0x00, returndatasize())
-            if iszero(done) {
-                revert(data, returndatasize())
-            }
-            return(data, returndatasize())
+        _submit(token, permit);
+        _forward(fill);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function fillChecked(
+        Check[] calldata checks,
+        uint256 amount,
+        bytes calldata permit,
+        bytes calldata fill
+    ) external onlyExecutor returns (uint256, uint256) {
+        for (uint256 i = 0; i < checks.length; ++i) {
+            _expect(i, checks[i]);
         }
+        OrderHead calldata order = _headIn(fill);
+        (address owner, address token) = (order.owner, order.tokenIn);
+        if (owner.code.length != 0) revert OwnerHasCode(owner);
+        _expectUnused(owner, order.nonce);
+        _expectFunds(token, abi.encodeCall(IERC20.balanceOf, (owner)), amount);
+        if (permit.length != 0) _submit(token, permit);
+        _expectFunds(token, abi.encodeCall(IERC20.allowance, (owner, PERMIT2)), amount);
+        _forward(fill);
     }
 
     /// @inheritdoc IOrderSettler
@@ -195,6 +202,79 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     }
 
     /* INTERNAL */
+
+    /// @dev Calls a token's `permit`, whatever comes of it.
+    function _submit(address token, bytes calldata permit) private {
+        if (!_isPermit(permit)) revert ForbiddenPermit(token);
+        // Same as token.call{gas: PERMIT_GAS}(permit), with nothing of its answer copied. A transaction with too little gas starves no permit:
+        // below 64/63 of PERMIT_GAS the call gets all but 1/64 of what is left, so that a permit that runs out of it leaves the fill some 3,000
+        // gas, and the whole reverts. An order is filled with its permit done, or with one that fails by itself.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            calldatacopy(data, permit.offset, permit.length)
+            pop(call(PERMIT_GAS, token, 0, data, permit.length, 0x00, 0x00))
+        }
+    }
+
+    /// @dev Ends the whole external call with what this contract answers to `fill`. The caller stays who it is, so that it can do nothing by it
+    /// that it can't do without.
+    function _forward(bytes calldata fill) private {
+        // Same as return address(this).delegatecall(fill).
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            calldatacopy(data, fill.offset, fill.length)
+            let done := delegatecall(gas(), address(), data, fill.length, 0x00, 0x00)
+            returndatacopy(data, 0x00, returndatasize())
+            if iszero(done) {
+                revert(data, returndatasize())
+            }
+            return(data, returndatasize())
+        }
+    }
+
+    /// @dev The order of a call that fills one. Another call has something else there, and then the checks of it mean nothing: they can only
+    /// refuse.
+    function _headIn(bytes calldata fill) private pure returns (OrderHead calldata order) {
+        // A route comes behind its order, a fee before it.
+        uint256 place = bytes4(fill) == IOrderSettler.fillRoute.selector ? 0x04 : 0x24;
+        assembly ("memory-safe") {
+            order := add(add(fill.offset, 0x04), calldataload(add(fill.offset, place)))
+        }
+    }
+
+    /// @dev Reverts `CheckFailed` unless the check holds.
+    function _expect(uint256 index, Check calldata check) private view {
+        (bool done, uint256 word) = _ask(check.target, check.data, check.word);
+        (uint256 minimum, uint256 maximum) = (check.minimum, check.maximum);
+        bool isBounded = maximum >= minimum;
+        if (!done || word < minimum || (isBounded && word > maximum)) revert CheckFailed(index, word);
+    }
+
+    /// @dev Reverts `NonceUsed` once Permit2 takes no order of this nonce any more.
+    function _expectUnused(address owner, uint256 nonce) private view {
+        uint256 used = IPermit2(PERMIT2).nonceBitmap(owner, nonce >> 8);
+        if ((used >> (nonce & 0xff)) & 1 != 0) revert NonceUsed(owner, nonce);
+    }
+
+    /// @dev Reverts `InsufficientFunds` if what the token answers is less than `amount`, or nothing.
+    function _expectFunds(address token, bytes memory question, uint256 amount) private view {
+        (, uint256 available) = _ask(token, question, 0);
+        if (available < amount) revert InsufficientFunds(token, available, amount);
+    }
+
+    /// @dev A word of what `target` answers, of which no more is copied.
+    /// @return done False, with zero as the word, if the call fails, as it does when it takes more than `CHECK_GAS`, or answers with less.
+    function _ask(address target, bytes memory question, uint256 index) private view returns (bool done, uint256 word) {
+        assembly ("memory-safe") {
+            done := staticcall(CHECK_GAS, target, add(question, 0x20), mload(question), 0x00, 0x00)
+            // Copying what is not there would use up all gas.
+            done := and(done, lt(index, shr(5, returndatasize())))
+            if done {
+                returndatacopy(0x00, shl(5, index), 0x20)
+                word := mload(0x00)
+            }
+        }
+    }
 
     /// @dev Fills an order by our own curve alone.
     /// @return amountIn The fee included.

@@ -2,13 +2,12 @@ import { toSafeInt } from '../core/amounts.js';
 import { consumedUnits } from '../core/curve/walk.js';
 import { decodeSide } from '../core/curve/words.js';
 import type { CurveState } from '../core/swap/curve-source.js';
-import { OWN } from '../core/swap/source.js';
 import type { Address, Hex, Market } from '../core/types.js';
 import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
 import { Custodian__factory } from '../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../typechain-types/factories/Entrypoint__factory.js';
 import { callsAt, onOne, type EthReader, type Head } from './eth.js';
-import type { Venue } from './venue.js';
+import type { StateCheck, Venue } from './venue.js';
 
 const BOOK = CurveBook__factory.createInterface();
 const CUSTODIAN = Custodian__factory.createInterface();
@@ -16,11 +15,13 @@ const CUSTODIAN = Custodian__factory.createInterface();
 /** Of `swap`: behind the selector and both tokens. */
 const SWAP_AMOUNT_AT = 0x44;
 
-/** Our own curves as legs of a path. Their sources are those of the markets. */
-export function createOwnVenue(entrypoint: Address): Pick<Venue, 'name' | 'target' | 'call'> {
+/** A place as the settler trades with it. */
+export type TradedVenue = Pick<Venue, 'target' | 'call' | 'checks'>;
+
+/** Our own curves as legs of a path, and what their trades rely on. Their sources are those of the markets. */
+export function createOwnVenue({ entrypoint, curveBook }: Record<'entrypoint' | 'curveBook', Address>): TradedVenue {
   const swaps = Entrypoint__factory.createInterface();
   return {
-    name: OWN,
     target: entrypoint,
     call({ kind, sellToken, buyToken, inUnits, outUnits }, { recipient, deadlineSec, maxIn }) {
       const isSale = kind === 'sell';
@@ -31,6 +32,15 @@ export function createOwnVenue(entrypoint: Address): Pick<Venue, 'name' | 'targe
       ) as Hex;
       const amountIn = isSale ? inUnits : maxIn;
       return Promise.resolve({ target: entrypoint, amountIn, amountAt: SWAP_AMOUNT_AT, data });
+    },
+    checks({ kind, sellToken, buyToken, inUnits, outUnits }, boundUnits) {
+      const isBuy = kind === 'buy';
+      const data = BOOK.encodeFunctionData('preview', [sellToken, buyToken, isBuy ? outUnits : inUnits, isBuy]) as Hex;
+      // Both amounts are zero for what would not trade.
+      const check: StateCheck = isBuy
+        ? { target: curveBook, word: 0, minimum: 1n, maximum: boundUnits, data }
+        : { target: curveBook, word: 1, minimum: boundUnits > 1n ? boundUnits : 1n, maximum: null, data };
+      return Promise.resolve([check]);
     },
   };
 }

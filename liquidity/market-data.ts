@@ -6,9 +6,10 @@ import { disjoint } from '../core/swap/paths.js';
 import { OWN, type Source } from '../core/swap/source.js';
 import { split, type Part } from '../core/swap/split.js';
 import type { Address, Market } from '../core/types.js';
-import { createOwnVenue, readCurve } from './curve.js';
+import { createOwnVenue, readCurve, type TradedVenue } from './curve.js';
 import { createDataFees, type Unsigned } from './data-fee.js';
 import { callsAt, createHeadReader, onOne, type EthReader, type Head } from './eth.js';
+import { createSettlerCode } from './settler-code.js';
 import { pathsFor, type PathQuestion } from './paths.js';
 import type { Venue, VenueTrade } from './venue.js';
 
@@ -41,8 +42,10 @@ export interface MarketData {
   dataWei(gas: bigint, calls: number, head: Head): Promise<bigint>;
   /** The best paths through other tokens, over our own curves and the pools. */
   paths(question: PathQuestion, head: Head, atSec: number): Promise<Source[]>;
+  /** Whether the settler looks at conditions before it fills an order; one that was deployed before it could does not. */
+  canCheck(): Promise<boolean>;
   /** Where a single place is called, our own curve as a leg of a path among them. Throws RangeError for an id that no venue knows. */
-  venueOf(id: string): Pick<Venue, 'target' | 'call'>;
+  venueOf(id: string): TradedVenue;
   /** The amount on the other side as the venue of an external source quotes it; null when it would not trade. Throws RangeError likewise. */
   quote(trade: VenueTrade, head: Head): Promise<bigint | null>;
 }
@@ -64,7 +67,8 @@ export function createMarketData(
 ): MarketData {
   const { eth, contracts, venues, wrappedNative } = deps;
   const heads = createHeadReader(eth);
-  const ownVenue = createOwnVenue(contracts.entrypoint);
+  const ownVenue = createOwnVenue(contracts);
+  const settlerCode = createSettlerCode(eth, contracts.settler);
   const dataFees = createDataFees(eth, deps.gasPriceOracle ?? null);
 
   function marketOf(a: Address, b: Address): Market | undefined {
@@ -165,6 +169,7 @@ export function createMarketData(
       const { data, weiPerGas } = await expectedFees(head);
       return data.orderWei + BigInt(calls) * data.callWei + gas * weiPerGas;
     },
+    canCheck: () => settlerCode.has('fillChecked'),
     venueOf: (id) => (id === OWN ? ownVenue : venueOf(id)),
     quote: (trade, head) => venueOf(trade.id).quote(trade, head),
   };

@@ -11,9 +11,9 @@ import {
   type TokenDomain,
 } from '../core/swap/typed-data.js';
 import type { Address, Hex } from '../core/types.js';
-import { OrderSettler__factory } from '../typechain-types/factories/OrderSettler__factory.js';
 import { PermitProbe__factory } from '../typechain-types/factories/periphery/PermitProbe__factory.js';
-import { agreedOn, bytesOf, codeAt, isFailedCall, onOne, type EthReader } from './eth.js';
+import { bytesOf, isFailedCall, onOne, type EthReader } from './eth.js';
+import { createSettlerCode } from './settler-code.js';
 
 const TOKEN = new Interface([
   'function allowance(address, address) view returns (uint256)',
@@ -27,7 +27,6 @@ const PERMITS: Record<PermitStyle, Interface> = {
   eip2612: new Interface(['function permit(address, address, uint256, uint256, uint8, bytes32, bytes32)']),
   dai: new Interface(['function permit(address, address, uint256, uint256, bool, uint8, bytes32, bytes32)']),
 };
-const SETTLER_SELECTOR = OrderSettler__factory.createInterface().getFunction('fillWithPermit').selector.slice(2);
 
 /** How long a result about a token is reused; a proxy's code may change. */
 const KEEP_MS = 10 * 60_000;
@@ -81,7 +80,7 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
   /** A random key that signs for itself, so that a token can't distinguish it from an owner. It holds nothing. */
   const nobody = new Wallet(Wallet.createRandom().privateKey);
   const kept = new Map<Address, { atMs: number; support: Promise<PermitSupport | null> }>();
-  let settlerTakes = false;
+  const settlerCode = createSettlerCode(eth, settler);
 
   const run = (call: object): Promise<Hex> =>
     onOne(eth, async (one) => bytesOf(await one.call('eth_call', [call, 'latest'])));
@@ -161,18 +160,9 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
     return null;
   }
 
-  /** One that was deployed before may not. Only that it can is kept: a node that is behind does not know its code yet. */
-  async function settlerCan(): Promise<boolean> {
-    if (settlerTakes) return true;
-    const takes = async (one: EthReader): Promise<boolean> =>
-      (await codeAt(one, settler)).toLowerCase().includes(`63${SETTLER_SELECTOR}`);
-    settlerTakes ||= (await agreedOn(eth, takes, (said) => `the settler takes permits: ${said}`)) ?? false;
-    return settlerTakes;
-  }
-
   return {
     async supportOf(token) {
-      if (!(await settlerCan())) return null;
+      if (!(await settlerCode.has('fillWithPermit'))) return null;
       const known = kept.get(token);
       if (known !== undefined && Math.abs(nowMs() - known.atMs) < KEEP_MS) return known.support;
       const support = findOut(token);

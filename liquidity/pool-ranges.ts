@@ -9,6 +9,8 @@ const BITMAP_REACH = 2;
 const WORD_BITS = 256;
 /** Ticks beyond this many, nearest first, are not read: the known depth then ends there. */
 const MAX_TICKS = 60;
+/** Most ticks within a trade whose liquidity is checked before it: each check takes some 10,000 gas. */
+export const MAX_CROSSED = 3;
 
 /** Where a pool is, as its state says. */
 interface PoolPlace {
@@ -26,11 +28,23 @@ interface TickReader {
   nets(ticks: readonly number[]): Promise<bigint[]>;
 }
 
+/** Where a range ends, and by how much liquidity changes there as the price rises through it; zero at the end of a word. */
+export interface RangeEnd {
+  tick: number;
+  net: bigint;
+}
+
+interface KnownRanges {
+  ranges: PoolRange[];
+  /** Of each of the ranges. */
+  ticks: RangeEnd[];
+}
+
 /**
  * The ranges that a swap walks through, with the steps that the contract takes: it stops, and rounds, also at the end of each word of the bitmap.
  * Empty for a pool that has nothing to give. Throws RangeError for a state that no pool can have.
  */
-export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader: TickReader): Promise<PoolRange[]> {
+export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader: TickReader): Promise<KnownRanges> {
   assertPossible(place);
   const { tick, spacing } = place;
   const compressed = Math.floor(tick / spacing);
@@ -45,19 +59,15 @@ export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader:
     .sort((a, b) => (a - b) * direction)
     .slice(0, MAX_TICKS);
   const last = nearest.at(-1);
-  if (last === undefined) return [];
+  if (last === undefined) return { ranges: [], ticks: [] };
   const nets = await reader.nets(nearest.map((one) => one * spacing));
   const netAt = new Map(nearest.map((one, i) => [one, nets[i]!]));
   for (const word of words) {
     const end = word * WORD_BITS + (zeroForOne ? 0 : WORD_BITS - 1);
     if (isAhead(end) && (last - end) * direction > 0 && !netAt.has(end)) netAt.set(end, 0n);
   }
-  const steps = [...netAt].sort(([a], [b]) => (a - b) * direction);
-  return rangesOf(
-    place.liquidity,
-    steps.map(([one, net]) => ({ tick: one * spacing, net })),
-    zeroForOne,
-  );
+  const ticks = [...netAt].sort(([a], [b]) => (a - b) * direction).map(([one, net]) => ({ tick: one * spacing, net }));
+  return { ranges: rangesOf(place.liquidity, ticks, zeroForOne), ticks };
 }
 
 function assertPossible({ sqrtPrice, tick, spacing, liquidity }: PoolPlace): void {
@@ -73,7 +83,7 @@ function bitsOf(word: bigint): number[] {
 }
 
 /** Liquidity changes by a tick's net amount when the price rises through it, and the other way when it falls. */
-function rangesOf(first: bigint, ticks: readonly { tick: number; net: bigint }[], zeroForOne: boolean): PoolRange[] {
+function rangesOf(first: bigint, ticks: readonly RangeEnd[], zeroForOne: boolean): PoolRange[] {
   let liquidity = first;
   return ticks.map(({ tick, net }) => {
     const range = { liquidity, endSqrtPrice: sqrtPriceAtTick(tick) };

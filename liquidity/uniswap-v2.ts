@@ -1,6 +1,6 @@
 /** Pairs of Uniswap v2: one per pair of tokens, priced by its reserves and quoted by the router. */
 import { Interface, getCreate2Address, keccak256, solidityPacked } from 'ethers';
-import { MAX_RESERVE, pairSource } from '../core/swap/pair-source.js';
+import { MAX_RESERVE, pairBox, pairSource, type PairState } from '../core/swap/pair-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
@@ -55,7 +55,7 @@ export function createUniswapV2(
     sellToken: Address,
     buyToken: Address,
     head: Head,
-  ): Promise<Source | null> {
+  ): Promise<PairState> {
     const [answer] = await callsAt(one, head, [{ to: pair, data: PAIR.encodeFunctionData('getReserves') }]);
     const [reserve0, reserve1] = PAIR.decodeFunctionResult('getReserves', answer ?? '0x') as unknown as [
       bigint,
@@ -64,7 +64,24 @@ export function createUniswapV2(
     if (reserve0 > MAX_RESERVE || reserve1 > MAX_RESERVE)
       throw new RangeError(`no pair has reserves of ${reserve0} and ${reserve1}`);
     const [reserveIn, reserveOut] = sellToken < buyToken ? [reserve0, reserve1] : [reserve1, reserve0];
-    return pairSource({ id: `${name}:${FEE_PPM}`, feePpm: FEE_PPM, reserveIn, reserveOut });
+    return { id: `${name}:${FEE_PPM}`, feePpm: FEE_PPM, reserveIn, reserveOut };
+  }
+
+  /** Null for a pair that does not exist. */
+  async function find(
+    sellToken: Address,
+    buyToken: Address,
+    head: Head,
+  ): Promise<{ pair: Address; state: PairState } | null> {
+    const [found] = await finder.poolsOf(sellToken, buyToken, head);
+    if (found === undefined) return null;
+    const [, pair] = found;
+    try {
+      return { pair, state: await onOne(eth, (one) => readPair(one, pair, sellToken, buyToken, head)) };
+    } catch (error) {
+      finder.forget(pair);
+      throw error;
+    }
   }
 
   return {
@@ -72,16 +89,9 @@ export function createUniswapV2(
     target: contracts.router,
     async sources(sellToken, buyToken, head) {
       if ((await routerKind()) === null) return [];
-      const [found] = await finder.poolsOf(sellToken, buyToken, head);
-      if (found === undefined) return [];
-      const [, pair] = found;
-      try {
-        const source = await onOne(eth, (one) => readPair(one, pair, sellToken, buyToken, head));
-        return source === null ? [] : [source];
-      } catch (error) {
-        finder.forget(pair);
-        throw error;
-      }
+      const found = await find(sellToken, buyToken, head);
+      const source = found === null ? null : pairSource(found.state);
+      return source === null ? [] : [source];
     },
     async quote({ kind, sellToken, buyToken, inUnits, outUnits }, head) {
       const [method, amount] =
@@ -108,6 +118,17 @@ export function createUniswapV2(
       const args = [...amounts, [sellToken, buyToken], recipient, deadlineSec];
       const data = ROUTER.encodeFunctionData(method, args) as Hex;
       return { target: contracts.router, amountIn, amountAt: AMOUNT_AT, data };
+    },
+    async checks({ kind, sellToken, buyToken, inUnits, outUnits }, boundUnits, head) {
+      const found = await find(sellToken, buyToken, head);
+      const box = found === null ? null : pairBox(found.state, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
+      if (found === null || box === null) return null;
+      const [wordIn, wordOut] = sellToken < buyToken ? [0, 1] : [1, 0];
+      const reserves = { target: found.pair, data: PAIR.encodeFunctionData('getReserves') as Hex };
+      return [
+        { ...reserves, word: wordIn, minimum: 0n, maximum: box.mostReserveIn },
+        { ...reserves, word: wordOut, minimum: box.leastReserveOut, maximum: null },
+      ];
     },
   };
 }

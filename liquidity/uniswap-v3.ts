@@ -1,13 +1,13 @@
 import { AbiCoder, Interface, getCreate2Address, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
-import { poolSource, type PoolState } from '../core/swap/pool-source.js';
+import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';
-import { rangesAhead } from './pool-ranges.js';
+import { MAX_CROSSED, rangesAhead, type RangeEnd } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
-import { venueKind, type Venue } from './venue.js';
+import { venueKind, type StateCheck, type Venue } from './venue.js';
 
 export interface UniswapV3Contracts {
   factory: Address;
@@ -71,20 +71,19 @@ export function createUniswapV3(
 
   const routerKind = createRouterCheck(eth, contracts.router, KINDS, monotonicMs);
 
+  async function stateOf(pool: Address, fee: bigint, zeroForOne: boolean, head: Head): Promise<KnownPool | null> {
+    try {
+      return await onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head));
+    } catch (error) {
+      finder.forget(pool);
+      throw error;
+    }
+  }
+
   async function sources(sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
     if ((await routerKind()) === null) return [];
-    const zeroForOne = sellToken < buyToken;
     const found = await finder.poolsOf(sellToken, buyToken, head);
-    const states = await Promise.all(
-      found.map(async ([fee, pool]) => {
-        try {
-          return await onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head));
-        } catch (error) {
-          finder.forget(pool);
-          throw error;
-        }
-      }),
-    );
+    const states = await Promise.all(found.map(([fee, pool]) => stateOf(pool, fee, sellToken < buyToken, head)));
     return states.filter((state) => state !== null).map(poolSource);
   }
 
@@ -121,8 +120,34 @@ export function createUniswapV3(
       // Behind the selector and what names the pool, a word each.
       return { target: contracts.router, amountIn, amountAt: 4 + 32 * pool.length, data };
     },
+    async checks({ id, kind, sellToken, buyToken, inUnits, outUnits }, boundUnits, head) {
+      const fee = feeOf(id);
+      const [, pool] = (await finder.poolsOf(sellToken, buyToken, head)).find(([one]) => one === fee) ?? [];
+      if (pool === undefined) return null;
+      const zeroForOne = sellToken < buyToken;
+      const state = await stateOf(pool, fee, zeroForOne, head);
+      const box = state === null ? null : poolBox(state, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
+      if (state === null || box === null || box.crossed > MAX_CROSSED) return null;
+      const check = (method: string, args: unknown[], rest: Omit<StateCheck, 'target' | 'data'>): StateCheck => ({
+        ...{ target: pool, data: POOL.encodeFunctionData(method, args) as Hex },
+        ...rest,
+      });
+      const { lastSqrtPrice, leastLiquidity } = box;
+      const price = zeroForOne ? { minimum: lastSqrtPrice, maximum: null } : { minimum: 0n, maximum: lastSqrtPrice };
+      return [
+        check('slot0', [], { word: 0, ...price }),
+        check('liquidity', [], { word: 0, minimum: leastLiquidity, maximum: null }),
+        ...state.ticks.slice(0, box.crossed).map(({ tick, net }) => {
+          const word = BigInt.asUintN(256, net);
+          return check('ticks', [tick], { word: 1, minimum: word, maximum: word });
+        }),
+      ];
+    },
   };
 }
+
+/** A pool's state, with the tick at which each of its ranges ends. */
+type KnownPool = PoolState & { ticks: readonly RangeEnd[] };
 
 /** Null for a pool that was never initialised or has nothing to give. */
 async function readPool(
@@ -132,7 +157,7 @@ async function readPool(
   feePpm: bigint,
   zeroForOne: boolean,
   head: Head,
-): Promise<PoolState | null> {
+): Promise<KnownPool | null> {
   const at = (method: string, args: unknown[] = []) => ({ to: pool, data: POOL.encodeFunctionData(method, args) });
   const [slotData, liquidityData, spacingData] = await callsAt(eth, head, [
     at('slot0'),
@@ -144,7 +169,7 @@ async function readPool(
   const liquidity = BigInt(liquidityData ?? '0x0');
   const spacing = toSafeInt(BigInt(spacingData ?? '0x1'));
   const place = { sqrtPrice, tick: toSafeInt(currentTick), spacing, liquidity };
-  const ranges = await rangesAhead(place, zeroForOne, {
+  const { ranges, ticks } = await rangesAhead(place, zeroForOne, {
     async bitmaps(words) {
       const answers = await callsAt(
         eth,
@@ -162,7 +187,7 @@ async function readPool(
       return answers.map((answer) => (POOL.decodeFunctionResult('ticks', answer) as unknown as [bigint, bigint])[1]);
     },
   });
-  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges };
+  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges, ticks };
 }
 
 export const uniswapV3 = venueKind({

@@ -5,13 +5,13 @@
 import { AbiCoder, Interface, ZeroAddress, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
-import { poolSource } from '../core/swap/pool-source.js';
+import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
-import { rangesAhead } from './pool-ranges.js';
+import { MAX_CROSSED, rangesAhead, type RangeEnd } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
-import { venueKind, type Venue } from './venue.js';
+import { venueKind, type StateCheck, type Venue } from './venue.js';
 
 export interface UniswapV4Contracts {
   poolManager: Address;
@@ -32,6 +32,7 @@ type Tier = (typeof TIERS)[number];
 const KEY = '(address currency0, address currency1, uint24 fee, int24 tickSpacing, address hooks)';
 const MANAGER = new Interface([
   'function extsload(bytes32[] slots) view returns (bytes32[])',
+  'function extsload(bytes32 slot) view returns (bytes32)',
   'function owner() view returns (address)',
 ]);
 const ROUTER = new Interface([
@@ -39,6 +40,7 @@ const ROUTER = new Interface([
   `function swapExactOut(${KEY} key, bool zeroForOne, uint256 amountOut, uint256 maxAmountIn) returns (uint256)`,
   `function quoteExactIn(${KEY} key, bool zeroForOne, uint256 amountIn) returns (uint256)`,
   `function quoteExactOut(${KEY} key, bool zeroForOne, uint256 amountOut) returns (uint256)`,
+  `function sqrtPriceOf(${KEY} key) view returns (uint160)`,
 ]);
 /** Behind the selector, the five words of the key, and the direction. */
 const AMOUNT_AT = 4 + 32 * 6;
@@ -52,9 +54,13 @@ const BITMAP_OFFSET = 5n;
 /** The most of the input that the protocol takes, in millionths. */
 const MAX_PROTOCOL_FEE = 1_000n;
 
+const HALF_WORD = (1n << 128n) - 1n;
+
 const coder = AbiCoder.defaultAbiCoder();
 const mappingSlot = (type: string, key: unknown, slot: bigint): bigint =>
   BigInt(keccak256(coder.encode([type, 'uint256'], [key, slot])));
+
+const tickSlot = (poolSlot: bigint, tick: number): bigint => mappingSlot('int24', tick, poolSlot + TICKS_OFFSET);
 
 type Key = readonly [currency0: Address, currency1: Address, feePpm: bigint, spacing: number, hooks: string];
 
@@ -83,6 +89,9 @@ export function swapFeePpm(slot0: bigint, zeroForOne: boolean, tierPpm: bigint):
   return protocolPpm + lpPpm - (protocolPpm * lpPpm) / FEE_DENOMINATOR;
 }
 
+/** A pool's state, with what ends each of its ranges, and the first slot of its storage. */
+type KnownPool = PoolState & { ticks: readonly RangeEnd[]; slot: bigint };
+
 export function createUniswapV4(
   eth: EthReader,
   contracts: UniswapV4Contracts,
@@ -92,19 +101,25 @@ export function createUniswapV4(
   const idOf = ({ feePpm }: Tier): string => `${name}:${feePpm}`;
   const routerKind = createRouterCheck(eth, contracts.router, KINDS, monotonicMs);
 
-  /** The pool that an id names. Throws RangeError for an id that is none of this venue's. */
-  function keyNamed(id: string, sellToken: Address, buyToken: Address): Key {
+  /** The tier that an id names. Throws RangeError for an id that is none of this venue's. */
+  function tierNamed(id: string): Tier {
     const tier = TIERS.find((one) => idOf(one) === id);
     if (tier === undefined) throw new RangeError(`${id} is no pool of ${name}`);
-    return keyOf(sellToken, buyToken, tier);
+    return tier;
   }
 
-  async function read(one: EthReader, sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
+  /** The states of a pair's pools that exist, and where each is in the manager's storage. */
+  async function read(
+    one: EthReader,
+    [sellToken, buyToken]: readonly [Address, Address],
+    tiers: readonly Tier[],
+    head: Head,
+  ): Promise<KnownPool[]> {
     const zeroForOne = sellToken < buyToken;
     const load = (slots: readonly bigint[]): Promise<bigint[]> => storageOf(one, contracts.poolManager, slots, head);
-    const pools = TIERS.map((tier) => ({ tier, slot: stateSlot(keyOf(sellToken, buyToken, tier)) }));
+    const pools = tiers.map((tier) => ({ tier, slot: stateSlot(keyOf(sellToken, buyToken, tier)) }));
     const states = await load(pools.flatMap(({ slot }) => [slot, slot + LIQUIDITY_OFFSET]));
-    const sources = await Promise.all(
+    const known = await Promise.all(
       pools.map(async ({ tier, slot }, i) => {
         const [slot0, liquidity] = states.slice(2 * i, 2 * i + 2) as [bigint, bigint];
         const sqrtPrice = BigInt.asUintN(160, slot0);
@@ -112,17 +127,17 @@ export function createUniswapV4(
         const feePpm = swapFeePpm(slot0, zeroForOne, tier.feePpm);
         const tick = toSafeInt(BigInt.asIntN(24, slot0 >> 160n));
         const place = { sqrtPrice, tick, spacing: tier.spacing, liquidity };
-        const ranges = await rangesAhead(place, zeroForOne, {
+        const { ranges, ticks } = await rangesAhead(place, zeroForOne, {
           bitmaps: (words) => load(words.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
-          async nets(ticks) {
-            const infos = await load(ticks.map((at) => mappingSlot('int24', at, slot + TICKS_OFFSET)));
+          async nets(all) {
+            const infos = await load(all.map((at) => tickSlot(slot, at)));
             return infos.map((info) => BigInt.asIntN(128, info >> 128n));
           },
         });
-        return ranges.length === 0 ? null : poolSource({ id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges });
+        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ticks, slot };
       }),
     );
-    return sources.filter((source) => source !== null);
+    return known.filter((pool) => pool !== null);
   }
 
   return {
@@ -130,12 +145,13 @@ export function createUniswapV4(
     target: contracts.router,
     async sources(sellToken, buyToken, head) {
       if ((await routerKind()) === null) return [];
-      return onOne(eth, (one) => read(one, sellToken, buyToken, head));
+      const pools = await onOne(eth, (one) => read(one, [sellToken, buyToken], TIERS, head));
+      return pools.map(poolSource);
     },
     async quote({ id, kind, sellToken, buyToken, inUnits, outUnits }, head) {
       const [method, amount] =
         kind === 'sell' ? (['quoteExactIn', inUnits] as const) : (['quoteExactOut', outUnits] as const);
-      const key = keyNamed(id, sellToken, buyToken);
+      const key = keyOf(sellToken, buyToken, tierNamed(id));
       const data = ROUTER.encodeFunctionData(method, [key, sellToken < buyToken, amount]);
       try {
         return await onOne(eth, async (one) => {
@@ -155,9 +171,33 @@ export function createUniswapV4(
           ? (['swapExactIn', inUnits, [inUnits, 0n]] as const)
           : (['swapExactOut', maxIn, [outUnits, maxIn]] as const);
       // Without recipient and deadline: the router pays its caller, and the order has a deadline.
-      const args = [keyNamed(id, sellToken, buyToken), sellToken < buyToken, ...amounts];
+      const args = [keyOf(sellToken, buyToken, tierNamed(id)), sellToken < buyToken, ...amounts];
       const data = ROUTER.encodeFunctionData(method, args) as Hex;
       return { target: contracts.router, amountIn, amountAt: AMOUNT_AT, data };
+    },
+    async checks({ id, kind, sellToken, buyToken, inUnits, outUnits }, boundUnits, head) {
+      const tier = tierNamed(id);
+      const [pool] = await onOne(eth, (one) => read(one, [sellToken, buyToken], [tier], head));
+      const box = pool === undefined ? null : poolBox(pool, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
+      if (pool === undefined || box === null || box.crossed > MAX_CROSSED) return null;
+      const { lastSqrtPrice, leastLiquidity, crossed } = box;
+      const bounds = pool.zeroForOne
+        ? { minimum: lastSqrtPrice, maximum: null }
+        : { minimum: 0n, maximum: lastSqrtPrice };
+      const price = ROUTER.encodeFunctionData('sqrtPriceOf', [keyOf(sellToken, buyToken, tier)]) as Hex;
+      const word = (slot: bigint, minimum: bigint, maximum: bigint | null): StateCheck => {
+        const data = MANAGER.encodeFunctionData('extsload(bytes32)', [wordOf(slot)]) as Hex;
+        return { target: contracts.poolManager, word: 0, minimum, maximum, data };
+      };
+      return [
+        { target: contracts.router, word: 0, ...bounds, data: price },
+        word(pool.slot + LIQUIDITY_OFFSET, leastLiquidity, null),
+        // The net change is the upper half of a tick's word, whatever stands in the lower one.
+        ...pool.ticks.slice(0, crossed).map(({ tick, net }) => {
+          const least = BigInt.asUintN(128, net) << 128n;
+          return word(tickSlot(pool.slot, tick), least, least | HALF_WORD);
+        }),
+      ];
     },
   };
 }
@@ -166,13 +206,13 @@ const wordOf = (slot: bigint): Hex => `0x${slot.toString(16).padStart(64, '0')}`
 
 /** Words of the manager's storage, in one call. */
 async function storageOf(one: EthReader, at: Address, slots: readonly bigint[], head: Head): Promise<bigint[]> {
-  const data = MANAGER.encodeFunctionData('extsload', [slots.map(wordOf)]);
+  const data = MANAGER.encodeFunctionData('extsload(bytes32[])', [slots.map(wordOf)]);
   const [answer] = await callsAt(one, head, [{ to: at, data }]);
   return wordsIn(answer ?? '0x', slots.length);
 }
 
 function wordsIn(answer: Hex, count: number): bigint[] {
-  const [words] = MANAGER.decodeFunctionResult('extsload', answer) as unknown as [string[]];
+  const [words] = MANAGER.decodeFunctionResult('extsload(bytes32[])', answer) as unknown as [string[]];
   if (words.length !== count) throw new RangeError(`${words.length} words of storage instead of ${count}`);
   return words.map(BigInt);
 }
@@ -183,7 +223,7 @@ async function inspectManager(eth: EthReader, at: Address): Promise<string | nul
   const problem = `${at} is not Uniswap's PoolManager`;
   try {
     const owner = await ask(MANAGER.encodeFunctionData('owner'));
-    const storage = await ask(MANAGER.encodeFunctionData('extsload', [[wordOf(OWNER_SLOT)]]));
+    const storage = await ask(MANAGER.encodeFunctionData('extsload(bytes32[])', [[wordOf(OWNER_SLOT)]]));
     if (owner.length !== 66 || storage.length !== 194) return problem;
     return wordsIn(storage, 1)[0] === BigInt(owner) ? null : problem;
   } catch (error) {

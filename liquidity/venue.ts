@@ -24,6 +24,16 @@ interface VenueCall {
   data: Hex;
 }
 
+/** A condition on what a view of a contract answers: its word number `word`, from 0, lies between both bounds, inclusive. */
+export interface StateCheck {
+  target: Address;
+  word: number;
+  minimum: bigint;
+  /** Null for none. */
+  maximum: bigint | null;
+  data: Hex;
+}
+
 /** External liquidity. */
 export interface Venue {
   /** Begins the ids of its sources. */
@@ -39,6 +49,13 @@ export interface Venue {
    * whole order has one; a purchase pays at most `maxIn`.
    */
   call(trade: VenueTrade, terms: { recipient: Address; deadlineSec: number; maxIn: bigint }): Promise<VenueCall>;
+  /**
+   * Conditions under which a sale brings at least `boundUnits`, or a purchase costs at most that: where all of them hold, it does. They are
+   * few, each takes little gas, and as long as prices move no further than the bound allows they hold, but for changes of what stands behind
+   * the price. What others can change for the least comes first. Null where the trade does not keep the bound at that block, and where that
+   * would take too many.
+   */
+  checks(trade: VenueTrade, boundUnits: bigint, head: Head): Promise<StateCheck[] | null>;
 }
 
 /**

@@ -16,6 +16,11 @@ export declare namespace IOrderSettler {
     export type DeliveryStructOutput = [amount: bigint, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, order: IOrderSettler.OrderHeadStructOutput }
   
 
+    export type CheckStruct = {target: AddressLike, word: BigNumberish, minimum: BigNumberish, maximum: BigNumberish, data: BytesLike}
+
+    export type CheckStructOutput = [target: string, word: bigint, minimum: bigint, maximum: bigint, data: string] & {target: string, word: bigint, minimum: bigint, maximum: bigint, data: string }
+  
+
     export type OrderStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish, signature: BytesLike}
 
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
@@ -33,12 +38,13 @@ export declare namespace IOrderSettler {
     }
 
   export interface OrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "TargetSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryStruct]): string;
+encodeFunctionData(functionFragment: 'fillChecked', values: [IOrderSettler.CheckStruct[], BigNumberish, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
@@ -58,6 +64,7 @@ encodeFunctionData(functionFragment: 'witnessTypeString', values?: undefined): s
 
     decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deliver', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillChecked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
@@ -182,6 +189,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     deliver: TypedContractMethod<
       [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
+      'nonpayable'
+    >
+    
+
+    
+    fillChecked: TypedContractMethod<
+      [checks: IOrderSettler.CheckStruct[], amount: BigNumberish, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint]],
       'nonpayable'
     >
     
@@ -325,6 +340,11 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 getFunction(nameOrSignature: 'deliver'): TypedContractMethod<
       [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'fillChecked'): TypedContractMethod<
+      [checks: IOrderSettler.CheckStruct[], amount: BigNumberish, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint]],
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'fillOnCurve'): TypedContractMethod<

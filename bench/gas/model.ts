@@ -2,7 +2,7 @@
 import type { GasModel } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Snapshot } from './snapshot.js';
-import { KINDS, ROUTE_NAMES, ROUTES, permitId, routeId, type RouteName } from './routes.js';
+import { KINDS, ROUTE_NAMES, ROUTES, checkedId, permitId, routeId, type RouteName } from './routes.js';
 import { DIRECTIONS } from './curvebook.js';
 
 /** Figures of the model are whole multiples of this. */
@@ -29,6 +29,17 @@ export function gasModelOf(rows: Snapshot): GasModel {
     const calls = parts.length - (hasOwn ? 1 : 0);
     return Math.max(...gasOf(rows, route)) - calls * routeCall - (hasOwn ? routeOwn : 0);
   });
+  const checksPlace = up(
+    Math.max(...checkedMore(rows, 'external2').map((gas, i) => gas - checkedMore(rows, 'external')[i]!)),
+  );
+  const checks = up(
+    Math.max(
+      ...ROUTE_NAMES.flatMap((route) =>
+        checkedMore(rows, route).map((gas) => gas - ROUTES[route].length * checksPlace),
+      ),
+      ...PAIRS.map((pair) => found(rows, checkedId('permit', pair)) - found(rows, permitId(pair)) - checksPlace),
+    ),
+  );
   return {
     own: BigInt(up(own)),
     route: BigInt(up(Math.max(...base))),
@@ -36,6 +47,8 @@ export function gasModelOf(rows: Snapshot): GasModel {
     routeCall: BigInt(routeCall),
     routeOwnCall: BigInt(up(Math.max(...gasOf(rows, 'own')) - TRANSACTION_GAS + STEP_GAS)),
     permit: BigInt(up(Math.max(...PAIRS.map((pair) => permitGas(rows, pair))))),
+    checks: BigInt(checks),
+    checksPlace: BigInt(checksPlace),
   };
 }
 
@@ -50,6 +63,10 @@ const found = (rows: Snapshot, id: string): number => {
 /** What it adds to an order to submit its owner's first approval of the token. */
 const permitGas = (rows: Snapshot, pair: (typeof PAIRS)[number]): number =>
   found(rows, permitId(pair)) - found(rows, routeId('own', pair, 'buy', 'sell'));
+
+/** What it adds to the sale of a route to be checked. */
+const checkedMore = (rows: Snapshot, route: RouteName): number[] =>
+  PAIRS.map((pair) => found(rows, checkedId(route, pair)) - found(rows, routeId(route, pair, 'sell', 'sell')));
 
 /** Gas of each measured order of a route, with what the first nonce of a word adds. */
 function gasOf(rows: Snapshot, route: RouteName): number[] {

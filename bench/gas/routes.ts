@@ -2,6 +2,7 @@
  * Signed orders by route: our own curve, pools of Uniswap v3 and v4, and splits, with the same call data that the executor sends. Uniswap's own
  * router is measured first, in the same pools and in the same state.
  */
+import { Interface } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
@@ -9,13 +10,16 @@ import { permitTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
 import { SANDBOX_CHAIN_ID } from '../../deploy/sandbox/accounts.js';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
+import { withChecks } from '../../keepers/executor/checked.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { permitCall } from '../../liquidity/permits.js';
 import { digestOf } from '../../server/swap/signature.js';
-import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import { createUniswapV4 } from '../../liquidity/uniswap-v4.js';
 import { UniswapV4Router__factory } from '../../typechain-types/factories/periphery/UniswapV4Router__factory.js';
+import { createOwnVenue } from '../../liquidity/curve.js';
+import { createUniswapV3, poolRule } from '../../liquidity/uniswap-v3.js';
+import type { StateCheck } from '../../liquidity/venue.js';
 import type { Measured } from './chain.js';
 import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';
@@ -54,6 +58,7 @@ export const KINDS: readonly SplitKind[] = ['sell', 'buy'];
 
 /** The owner's nonces, in words that no other measurement uses. */
 const NONCE_WORDS = { weth: 0x2d9a_41e6_73c5n << 8n, plain: 0x6c18_b7f2_a94dn << 8n };
+const VIEWS = new Interface(['function slot0()', 'function liquidity()']);
 /** How much more input is signed than the expected cost; what is not needed is returned. */
 const SLIPPAGE_BPS = 50n;
 
@@ -63,6 +68,10 @@ export const routeId = (route: RouteName, pair: BenchPair['id'], direction: Dire
 
 /** Id of the measured order by our own curve that sells the quote token and submits the owner's first approval of it. */
 export const permitId = (pair: BenchPair['id']): string => `order.permit.${pair}.buy.exactIn`;
+
+/** Id of the measured sale of a route that is sent checked, with the owner's first approval or without. */
+export const checkedId = (route: RouteName | 'permit', pair: BenchPair['id']): string =>
+  `order.checked.${route}.${pair}.${route === 'permit' ? 'buy' : 'sell'}.exactIn`;
 
 /** The call of the quote token that the taker signed. */
 function permitOf({ quote, id }: BenchPair): Hex {
@@ -96,15 +105,19 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
   const routerCode = publishedArtifact(ROUTER_PATH).bytecode as Hex;
   // Nothing but a router's code is read.
   const readerOf = (code: Hex) => ({ call: async () => code, batch: () => Promise.reject(new Error('offline')) });
+  const managed = createUniswapV4(
+    {
+      call: async () => bytecode,
+      batch: (requests) => Promise.all(requests.map(({ method, params }) => chain.provider.send(method, params))),
+    },
+    { poolManager: lower(v4.manager.address), router: lower(managedRouter.address) },
+  );
   const venues = [
+    managed,
     createUniswapV3(readerOf(routerCode), {
       factory: lower(v3.factory.address),
       router: lower(v3.router.address),
       quoter: lower(v3.router.address),
-    }),
-    createUniswapV4(readerOf(bytecode), {
-      poolManager: lower(v4.manager.address),
-      router: lower(managedRouter.address),
     }),
   ];
   const venueOf = (id: string) => venues.find(({ name }) => id.startsWith(name))!;
@@ -115,7 +128,7 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
     direction: Direction,
     kind: SplitKind,
     nonce: bigint,
-    permit: Hex | null = null,
+    { permit = null, isChecked = false }: { permit?: Hex | null; isChecked?: boolean } = {},
   ): Promise<Measured> => {
     const { quote, parts } = orderOf(venue, pair, ROUTES[route], direction, kind, nonce);
     const order = { id: '', quoteId: '', owner: quote.owner, clientOrderId: null, createdMs: 0 };
@@ -126,8 +139,33 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
       lower(venue.settler.address),
       venueOf,
     );
-    return chain.send(world.operator, venue.settler.address, data);
+    const checks = isChecked ? await Promise.all(parts.map((part) => checksOf(part, quote))) : null;
+    const sent = checks === null ? data : withChecks(data, quote.sellUnits, checks.flat());
+    return chain.send(world.operator, venue.settler.address, sent);
   };
+
+  /** What a venue would check of a part, as long, with the bounds of a round figure. */
+  async function checksOf(part: Part, { kind, sellToken, buyToken }: SwapQuote): Promise<StateCheck[]> {
+    const trade = { ...part, kind, sellToken, buyToken };
+    if (part.id === OWN) {
+      const own = createOwnVenue({
+        entrypoint: lower(venue.entrypoint.address),
+        curveBook: lower(venue.curveBook.address),
+      });
+      return (await own.checks(trade, 1n, { number: 0, hash: '0x', timestampSec: 0, baseFeeWei: 0n }))!;
+    }
+    if (part.id === MANAGED_POOL) {
+      const number = await chain.provider.getBlockNumber();
+      return (await managed.checks(trade, 1n, { number, hash: '0x', timestampSec: 0, baseFeeWei: 0n }))!;
+    }
+    const feePpm = BigInt(part.id === POOL ? FEE_PPM : OTHER_TIER.feePpm);
+    const target = poolRule(lower(v3.factory.address)).addressOf([sellToken, buyToken], feePpm);
+    const check = (view: string, bound: bigint): StateCheck => ({
+      ...{ target, word: 0, minimum: bound, maximum: null },
+      data: VIEWS.encodeFunctionData(view) as Hex,
+    });
+    return [check('slot0', 0x123456789abcdn), check('liquidity', 0x123456789abcdn)];
+  }
 
   const firstNonce = NONCE_WORDS[pair.id];
   let used = 0n;
@@ -148,9 +186,18 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
   }
   const byPermit = await chain.undo(async () => {
     await chain.call(world.taker, pair.quote, 'approve', [PERMIT2_ADDRESS, 0n]);
-    return fill('own', 'buy', 'sell', firstNonce + used, permitOf(pair));
+    return fill('own', 'buy', 'sell', firstNonce + used, { permit: permitOf(pair) });
   });
   rows.push(row(permitId(pair.id), byPermit));
+  for (const route of ROUTE_NAMES) {
+    const checked = await chain.undo(() => fill(route, 'sell', 'sell', firstNonce + used, { isChecked: true }));
+    rows.push(row(checkedId(route, pair.id), checked));
+  }
+  const checkedPermit = await chain.undo(async () => {
+    await chain.call(world.taker, pair.quote, 'approve', [PERMIT2_ADDRESS, 0n]);
+    return fill('own', 'buy', 'sell', firstNonce + used, { permit: permitOf(pair), isChecked: true });
+  });
+  rows.push(row(checkedId('permit', pair.id), checkedPermit));
   return rows;
 }
 

@@ -63,6 +63,15 @@ interface IOrderSettler {
     /// @notice The call data is not a token's `permit` with Permit2 as spender.
     error ForbiddenPermit(address token);
 
+    /// @notice What `target` answers does not hold to the check at `index`; `word` is what it said, zero for a call that failed.
+    error CheckFailed(uint256 index, uint256 word);
+    /// @notice The owner of a checked order has code, which could use up any gas when it is asked for its signature.
+    error OwnerHasCode(address owner);
+    /// @notice Permit2 takes no order of this nonce any more.
+    error NonceUsed(address owner, uint256 nonce);
+    /// @notice Of the sell token the owner has, or lets Permit2 take, only `available`.
+    error InsufficientFunds(address token, uint256 available, uint256 required);
+
     /// @notice What the owner signed, and the signature.
     struct Order {
         address owner;
@@ -107,6 +116,18 @@ interface IOrderSettler {
         uint256 amountIn;
         /// @dev In that case, the offset in `data`, selector included, at which the amount is written; ignored otherwise.
         uint256 amountAt;
+        bytes data;
+    }
+
+    /// @notice What must hold before an order is filled: a word of what a view answers is within bounds.
+    struct Check {
+        address target;
+        /// @dev Which word of the answer counts, from 0.
+        uint256 word;
+        /// @dev Inclusive.
+        uint256 minimum;
+        /// @dev Inclusive; there is none if it is below the minimum.
+        uint256 maximum;
         bytes data;
     }
 
@@ -163,6 +184,22 @@ interface IOrderSettler {
     /// @return amountOut What the recipient received.
     function fillWithPermit(
         address token,
+        bytes calldata permit,
+        bytes calldata fill
+    ) external returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice Makes the call `fill` of this contract, one of the three that fill an order, if all that spoils it most cheaply is as it was: so
+    /// that an order that can't be filled any more costs its executor little. Executors only. It reverts with `CheckFailed` at the first of
+    /// `checks` that does not hold, `OwnerHasCode`, `NonceUsed`, and `InsufficientFunds` unless the owner has `amount` of the sell token and,
+    /// after `permit`, lets Permit2 take it. A permit is called as `fillWithPermit` does, of the sell token; an empty one is none. Checks are
+    /// static calls, with at most 100,000 gas each, as those of the token; of an answer one word is read. They can only refuse: with the same
+    /// signatures the executor could make the call `fill` alone. Otherwise reverts as `fill` does.
+    /// @param amount Units of the sell token that the fill takes.
+    /// @return amountIn What the owner gave, fee included.
+    /// @return amountOut What the recipient received.
+    function fillChecked(
+        Check[] calldata checks,
+        uint256 amount,
         bytes calldata permit,
         bytes calldata fill
     ) external returns (uint256 amountIn, uint256 amountOut);

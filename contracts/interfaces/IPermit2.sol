@@ -29,4 +29,7 @@ interface IPermit2 {
         string calldata witnessTypeString,
         bytes calldata signature
     ) external;
+
+    /// @notice Which of the 256 nonces from `word` * 256 on the owner has used or invalidated; bit i is that of nonce `word` * 256 + i.
+    function nonceBitmap(address owner, uint256 word) external view returns (uint256 bitmap);
 }

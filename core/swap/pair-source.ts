@@ -1,10 +1,13 @@
 /** A pair of reserves whose product never falls, as Uniswap v2 has them: exact to the unit, and traded until nothing fits the pair any more. */
+import { ceilDiv } from '../amounts.js';
 import { FEE_DENOMINATOR } from './pool-math.js';
+import { mostOf } from './search.js';
 import type { Source } from './source.js';
+import type { SplitKind } from './split.js';
 import { stretchesOf } from './stretches.js';
 
 /** A pair as one direction of swaps meets it. */
-interface PairState {
+export interface PairState {
   id: string;
   /** Of what goes in, taken before it trades. */
   feePpm: bigint;
@@ -44,4 +47,31 @@ export function pairSource({ id, feePpm, reserveIn, reserveOut }: PairState): So
   };
   const { tradedAt, list } = stretchesOf(mostIn === 0n ? [] : [whole]);
   return { id, outputFor, inputFor, tradedAt, stretches: list };
+}
+
+/** Reserves between which a trade keeps its bound. */
+interface PairBox {
+  mostReserveIn: bigint;
+  leastReserveOut: bigint;
+}
+
+/**
+ * How far trades of others may move a pair's reserves until a sale of `units` brings less than `boundUnits`, or a purchase of `units` costs
+ * more: whatever lies between, a trade keeps the bound. Null where it does not keep it now.
+ */
+export function pairBox(state: PairState, kind: SplitKind, units: bigint, boundUnits: bigint): PairBox | null {
+  const { reserveIn, reserveOut } = state;
+  const boxAt = (mostReserveIn: bigint): PairBox => ({
+    mostReserveIn,
+    // Trades leave no smaller product.
+    leastReserveOut: ceilDiv(reserveIn * reserveOut, mostReserveIn),
+  });
+  const keeps = (mostReserveIn: bigint): boolean => {
+    const source = pairSource({ ...state, reserveIn: mostReserveIn, reserveOut: boxAt(mostReserveIn).leastReserveOut });
+    const traded = kind === 'sell' ? source?.outputFor(units) : source?.inputFor(units);
+    if (traded === null || traded === undefined) return false;
+    return kind === 'sell' ? traded >= boundUnits : traded <= boundUnits;
+  };
+  const most = mostOf(reserveIn, 2n * reserveIn, keeps);
+  return most === null ? null : boxAt(most);
 }

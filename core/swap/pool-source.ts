@@ -1,6 +1,8 @@
-import { ceilDiv } from '../amounts.js';
+import { ceilDiv, maxBig } from '../amounts.js';
 import { FEE_DENOMINATOR, inputBetween, outputBetween, priceAfterInput, priceAfterOutput } from './pool-math.js';
+import { mostOf } from './search.js';
 import type { Source, Stretch } from './source.js';
+import type { SplitKind } from './split.js';
 import { stretchesOf } from './stretches.js';
 
 /** A stretch of constant liquidity, as far as the price can go in it. */
@@ -23,9 +25,21 @@ export interface PoolState {
 
 /** A v3 pool as a source, exact as far as its ranges are known. */
 export function poolSource(state: PoolState): Source {
+  const stretches = stretchesOf(stretchesOfPool(state, feeAdder(state)));
+  return { id: state.id, ...amountsOf(state), tradedAt: stretches.tradedAt, stretches: stretches.list };
+}
+
+/** What must be paid so that so much is left after the fee. */
+const feeAdder =
+  ({ feePpm }: Pick<PoolState, 'feePpm'>) =>
+  (units: bigint): bigint =>
+    units + ceilDiv(units * feePpm, FEE_DENOMINATOR - feePpm);
+
+/** What a pool gives and takes; null for what it can't trade. */
+function amountsOf(state: PoolState): Pick<Source, 'outputFor' | 'inputFor'> {
   const { zeroForOne, feePpm } = state;
   const afterFee = FEE_DENOMINATOR - feePpm;
-  const withFee = (units: bigint): bigint => units + ceilDiv(units * feePpm, afterFee);
+  const withFee = feeAdder(state);
 
   function outputFor(inUnits: bigint): bigint | null {
     let left = inUnits;
@@ -64,8 +78,7 @@ export function poolSource(state: PoolState): Source {
     return null;
   }
 
-  const stretches = stretchesOf(stretchesOfPool(state, withFee));
-  return { id: state.id, outputFor, inputFor, tradedAt: stretches.tradedAt, stretches: stretches.list };
+  return { outputFor, inputFor };
 }
 
 /** Binary digits that terms of a stretch have behind the point. */
@@ -94,3 +107,54 @@ function stretchesOfPool(
   }
   return list;
 }
+
+/** What rounding may take or give in a trade over a few ranges, in units: within a box amounts rise and fall by it besides. */
+const ROUNDING_UNITS = 8n;
+
+/** Between which price and liquidity a trade keeps its bound, while the ticks that it crosses change the liquidity as they do now. */
+interface PoolBox {
+  /** The price may go so far in the direction of the swap. */
+  lastSqrtPrice: bigint;
+  leastLiquidity: bigint;
+  /** How many of the ranges end within the trade, from the worst price on. */
+  crossed: number;
+}
+
+/**
+ * How far a pool's price may move within its range, and how much of its liquidity may go, until a sale of `units` brings less than
+ * `boundUnits`, or a purchase of `units` costs more. Half of what may be lost is for the liquidity. Null where the trade does not keep the
+ * bound now.
+ */
+export function poolBox(state: PoolState, kind: SplitKind, units: bigint, boundUnits: bigint): PoolBox | null {
+  const { zeroForOne, sqrtPrice, ranges } = state;
+  const [first] = ranges;
+  const now = traded(state, kind, units);
+  if (first === undefined || now === null) return null;
+  if (kind === 'sell' ? now < boundUnits : now > boundUnits) return null;
+  const keeps = (one: PoolState, bound: bigint): boolean => {
+    const amount = traded(one, kind, units);
+    return amount !== null && (kind === 'sell' ? amount >= bound + ROUNDING_UNITS : amount <= bound - ROUNDING_UNITS);
+  };
+  const thinned = (missing: bigint): PoolState => ({
+    ...state,
+    ranges: ranges.map((one) => ({ ...one, liquidity: maxBig(one.liquidity - missing, 0n) })),
+  });
+  const halfway = kind === 'sell' ? ceilDiv(now + boundUnits, 2n) : (now + boundUnits) / 2n;
+  // Where nothing may be lost, all must stay as it is.
+  const missing = mostOf(0n, maxBig(first.liquidity - 1n, 0n), (some) => keeps(thinned(some), halfway)) ?? 0n;
+  const moved = (move: bigint): PoolState => ({
+    ...thinned(missing),
+    sqrtPrice: zeroForOne ? sqrtPrice - move : sqrtPrice + move,
+  });
+  const room = zeroForOne ? sqrtPrice - first.endSqrtPrice : first.endSqrtPrice - sqrtPrice;
+  // At the end of the range another liquidity counts.
+  const move = mostOf(0n, maxBig(room - 1n, 0n), (some) => keeps(moved(some), boundUnits)) ?? 0n;
+  const worst = moved(move);
+  const crossed = worst.ranges.findIndex(
+    (_, i) => traded({ ...worst, ranges: worst.ranges.slice(0, i + 1) }, kind, units) !== null,
+  );
+  return { lastSqrtPrice: worst.sqrtPrice, leastLiquidity: first.liquidity - missing, crossed };
+}
+
+const traded = (state: PoolState, kind: SplitKind, units: bigint): bigint | null =>
+  kind === 'sell' ? amountsOf(state).outputFor(units) : amountsOf(state).inputFor(units);

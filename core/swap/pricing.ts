@@ -1,7 +1,7 @@
 /** The amounts that a quote promises, computed from what its sources trade. Amounts are in base units; each function says how it rounds. */
 import { ceilDiv } from '../amounts.js';
 import { candidatesOf } from './candidates.js';
-import { callsIn, isOwnOnly, ownCallsIn } from './paths.js';
+import { callsIn, isOwnOnly, ownCallsIn, venuesIn } from './paths.js';
 import { OWN, type Source } from './source.js';
 import { split, type Part, type SplitKind } from './split.js';
 
@@ -31,6 +31,9 @@ export interface GasModel {
   routeOwnCall: bigint;
   /** An approval by signature that an order brings along. */
   permit: bigint;
+  /** Looking first whether the owner can still pay, and for each place whether it still trades at the price. */
+  checks: bigint;
+  checksPlace: bigint;
 }
 
 /**
@@ -45,6 +48,8 @@ export const DEFAULT_GAS: GasModel = {
   routeCall: 87_000n,
   routeOwnCall: 144_000n,
   permit: 55_000n,
+  checks: 7_000n,
+  checksPlace: 6_000n,
 };
 
 /** The model with something added to every order. */
@@ -62,6 +67,10 @@ export function gasOf(model: GasModel, ids: readonly string[]): bigint {
   const external = (calls - ownCalls) * model.routeCall;
   return model.route + (hasOwn ? model.routeOwn : 0n) + external + ownCalls * model.routeOwnCall;
 }
+
+/** What it takes beside that to look first at all that an order over these sources relies on. */
+export const checksGasOf = (model: GasModel, ids: readonly string[]): bigint =>
+  model.checks + BigInt(venuesIn(ids)) * model.checksPlace;
 
 /** What a rollup charges for an order's data, in wei, and for that of each call of an external contract. */
 export interface DataFee {

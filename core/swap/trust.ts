@@ -4,7 +4,7 @@
  * has spent. Time restores no credit, since waiting is free.
  */
 import { ceilDiv, minBig } from '../amounts.js';
-import { DEFAULT_GAS, gasOf } from './pricing.js';
+import { DEFAULT_GAS, checksGasOf, gasOf, type GasModel } from './pricing.js';
 import { callsIn, venuesIn } from './paths.js';
 
 /** Gas that an owner earns: by a fill, whose fee pays for at least this much, and by a swap of its own, which takes this much. */
@@ -17,6 +17,11 @@ const MOST_CREDIT_GAS = 700_000n;
  * transaction of the owner's own, which costs the owner more than what is burnt beyond.
  */
 const OWN_GAS = 80_000n;
+/**
+ * Most gas that a checked transaction burns where what it relies on has changed, for an owner whether with code by then or not: its data and
+ * what is asked about the owner, for each place what is asked about that, and an approval that fails. Whatever spoils it otherwise costs more.
+ */
+const CHECKED_GAS = { order: 62_000n, place: 15_000n, permit: 17_000n } as const;
 
 /**
  * A fill or swap of an owner, or a reverted transaction for it. Whether a trade of another address preceded a revert does not matter: the
@@ -50,28 +55,49 @@ export interface Sent {
   gasLimit: bigint;
   /** Gas of what runs before the trade and is burnt with it: an approval by signature. Default: zero. */
   beforeGas?: bigint;
+  /** Whether it looks first whether what it relies on is as it was. Default: false. */
+  isChecked?: boolean;
 }
 
 /** A transaction as it would be sent. */
 export interface Risky extends Sent {
   /** Whether the owner's account has code, which can burn all the gas of a transaction. */
   isCode: boolean;
+  /** Whether the settler checks what a transaction relies on; one that was deployed before it could does not. Default: false. */
+  canCheck?: boolean;
 }
 
-/** Gas that a transaction may burn. A price change of a pool makes it revert only at the end, so pools put the whole limit at risk. */
-export const riskGas = ({ pools, gasLimit, isCode, beforeGas = 0n }: Omit<Risky, 'venues'>): bigint =>
-  isCode || pools > 0 ? gasLimit : minBig(gasLimit, OWN_GAS + beforeGas);
+/**
+ * Gas that a transaction may burn. One that is not checked can burn all of it: a price change of a pool makes it revert only at its end, and
+ * an owner without code may get some before it is mined. Where the settler can check nothing, that an account gets code is left out.
+ */
+export function riskGas({
+  venues,
+  pools,
+  gasLimit,
+  isCode,
+  beforeGas = 0n,
+  isChecked = false,
+  canCheck = false,
+}: Risky): bigint {
+  if (isChecked) {
+    const permit = beforeGas > 0n ? CHECKED_GAS.permit : 0n;
+    return minBig(gasLimit, CHECKED_GAS.order + BigInt(venues) * CHECKED_GAS.place + permit);
+  }
+  return canCheck || isCode || pools > 0 ? gasLimit : minBig(gasLimit, OWN_GAS + beforeGas);
+}
 
 /**
- * Whether an owner without reverts may have one transaction over a single pool, while nothing else of it is under way: to make it revert
- * one must pay for a trade in that pool. So a new account may begin with a pool; if that reverts, the service loses once, more than the
- * account and the trade cost the owner.
+ * With a settler that can't check: whether an owner without reverts may have one transaction over a single pool, while nothing else of it is
+ * under way: to make it revert one must pay for a trade in that pool. So a new account may begin with a pool; if that reverts, the service
+ * loses once, more than the account and the trade cost the owner.
  */
 const isFirstPool = (
   dealings: readonly Dealing[],
   credit: bigint,
-  { venues, pools, isCode, beforeGas = 0n }: Omit<Risky, 'gasLimit'>,
+  { venues, pools, isCode, canCheck = false, beforeGas = 0n }: Omit<Risky, 'gasLimit'>,
 ): boolean =>
+  !canCheck &&
   venues === 1 &&
   pools === 1 &&
   !isCode &&
@@ -110,7 +136,8 @@ export function mayRisk(
   if (underWay.length === 0 && byCount > 0 && isFirstPool(dealings, credit, transaction)) return 'send';
   if (byCount <= 0 || (alone > credit && !isFirstPool(dealings, credit, transaction))) return 'refuse';
   // Uses the account's present code for all of them: an account may get code while its transactions are under way.
-  const together = underWay.reduce((sum, one) => sum + riskGas({ ...one, isCode: transaction.isCode }), alone);
+  const { isCode, canCheck } = transaction;
+  const together = underWay.reduce((sum, one) => sum + riskGas({ ...one, isCode, canCheck }), alone);
   return underWay.length < byCount && together <= credit ? 'send' : 'wait';
 }
 
@@ -130,37 +157,52 @@ export const leastLimitOf = (gas: bigint): bigint => ceilDiv(gas * 11n, 10n);
 export interface Standing extends Limits {
   dealings: readonly Dealing[];
   isCode: boolean;
+  /** Whether the settler checks what transactions rely on. Default: false. */
+  canCheck?: boolean;
 }
 
 /**
- * A gas limit for a transaction that takes `gas`, such that the owner's credit covers what it could burn. For an owner without code and a
- * route over pools, the limit is lowered to the credit where that is scarce. Null when the credit does not cover it even with nothing else
- * under way.
+ * A gas limit for a transaction that takes `gas`, such that the owner's credit covers what it could burn. Where the settler can't check,
+ * for an owner without code and a route over pools, the limit is lowered to the credit where that is scarce. Null when the credit does not
+ * cover it even with nothing else under way.
  */
 export function limitWithin(
-  { dealings, isCode, maxReverts, newAccountGas }: Standing,
+  { dealings, isCode, maxReverts, newAccountGas, canCheck = false }: Standing,
   { gas, ...sent }: Omit<Sent, 'gasLimit'> & { gas: bigint },
 ): bigint | null {
   if (revertsLeft(dealings, maxReverts) <= 0) return null;
   const credit = creditGas(newAccountGas, dealings);
   const whole = gasLimitOf(gas, isCode);
-  if (riskGas({ ...sent, gasLimit: whole, isCode }) <= credit) return whole;
-  if (isFirstPool(dealings, credit, { ...sent, isCode })) return whole;
-  return !isCode && sent.pools > 0 && credit >= leastLimitOf(gas) ? credit : null;
+  if (riskGas({ ...sent, gasLimit: whole, isCode, canCheck }) <= credit) return whole;
+  if (isFirstPool(dealings, credit, { ...sent, isCode, canCheck })) return whole;
+  return !canCheck && !isCode && sent.pools > 0 && credit >= leastLimitOf(gas) ? credit : null;
 }
 
+/** How an order is sent over these sources: as it is, checked first, or not at all. */
+export type Way = 'plain' | 'checked' | null;
+
 /**
- * Whether an order over these sources may be sent for the owner with the full gas limit of such a transaction. A quote needs that, because
+ * How an order over these sources may be sent for the owner with the full gas limit of such a transaction. A quote needs that, because
  * the order may take more gas when it is executed, which leaves less room. `checkGas` is the check of the owner's signature, `beforeGas` an
  * approval that comes first.
  */
-export const mayTake =
+export const wayOf =
   (standing: Standing, checkGas: bigint, beforeGas = 0n) =>
-  (ids: readonly string[]): boolean => {
+  (ids: readonly string[]): Way => {
+    const { isCode, canCheck = false } = standing;
     const gas = gasOf(DEFAULT_GAS, ids) + checkGas + beforeGas;
     const route = { venues: venuesIn(ids), pools: callsIn(ids), beforeGas };
-    return limitWithin(standing, { ...route, gas }) === gasLimitOf(gas, standing.isCode);
+    if (limitWithin(standing, { ...route, gas }) === gasLimitOf(gas, isCode)) return 'plain';
+    if (!canCheck || isCode) return null;
+    const checked = { ...route, gas: gas + checksGasOf(DEFAULT_GAS, ids), isChecked: true };
+    return limitWithin(standing, checked) === null ? null : 'checked';
   };
+
+/** What an order over these sources takes beside its route where it is sent checked: gas, and data counted in calls of the usual length. */
+export const checksOf =
+  (way: (ids: readonly string[]) => Way, model: GasModel) =>
+  (ids: readonly string[]): { gas: bigint; calls: number } =>
+    way(ids) === 'checked' ? { gas: checksGasOf(model, ids), calls: venuesIn(ids) } : { gas: 0n, calls: 0 };
 
 /** Code of the reason why nothing is sent for an owner: its transactions have reverted, or it has not spent enough yet. */
 export const refusalCodeOf = (dealings: readonly Dealing[]): 'TOO_MANY_REVERTS' | 'UNPROVEN_ACCOUNT' =>

@@ -1,6 +1,6 @@
 /** Compares an order's cost with its fee, and checks whether the executor can pay for transactions. */
 import { ceilDiv, maxBig, minBig } from '../../core/amounts.js';
-import { feeUnits, gasOf, mostCostWei, worthWei } from '../../core/swap/pricing.js';
+import { checksGasOf, feeUnits, gasOf, mostCostWei, worthWei } from '../../core/swap/pricing.js';
 import { callsIn } from '../../core/swap/paths.js';
 import { OWN } from '../../core/swap/source.js';
 import { gasLimitOf, leastLimitOf } from '../../core/swap/trust.js';
@@ -121,7 +121,10 @@ export function createEconomics(deps: Deps): Economics {
   }
 
   async function neededWei(head: Head): Promise<bigint> {
-    const gasLimit = gasLimitOf(gasOf(gasModel, FULL_ROUTE) + gasModel.permit, false);
+    const gasLimit = gasLimitOf(
+      gasOf(gasModel, FULL_ROUTE) + gasModel.permit + checksGasOf(gasModel, FULL_ROUTE),
+      false,
+    );
     const dataWei = await marketData.dataWei(gasLimit, FULL_ROUTE.length - 1, head);
     return gasLimit * outbox.bidWei(head.baseFeeWei) + dataWei;
   }

@@ -28,6 +28,7 @@ import { checkGasIn, decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { UnwantedError } from '../chain/outbox.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
+import { checkedCalldata } from './checked.js';
 import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
@@ -243,9 +244,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const hasCode = await isCode(owner);
     const checkGas = checkGasIn(needed.quote.route);
     const risk = await riskOf(deps, { owner, isCode: hasCode, checkGas, hasPermit: needed.permit !== null, underWay });
-    const now = isLimit ? await limits.requoted(needed, head, risk.mayTake) : { order: needed };
-    // Some route brings it, and none that is sent for this owner.
-    if ('waits' in now) return noteRefusal(needed, attempts, risk.refusal);
+    const now = isLimit ? await limits.requoted(needed, head, risk) : { order: needed };
+    if ('waits' in now) return noteRefusal(needed, attempts, now.waits);
     const one = now.order;
     const { fillings, refusal } = await transactionsOf(one, risk, head);
     if (refusal === null) {
@@ -257,7 +257,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
       const trusted = await trustedOf(one, fillings, risk, head);
-      if (trusted.length === 0) return noteRefusal(one, attempts, risk.refusal);
+      if ('code' in trusted) return noteRefusal(one, attempts, trusted);
       const paid = await economics.firstPaid(one.quote, trusted, hasCode, head);
       if ('code' in paid) return noteRefusal(one, attempts, paid);
       if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);
@@ -343,21 +343,43 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Those of an order's transactions whose risk is covered; if none is, the order over the best single venue, which can burn less than one
-   * over several.
+   * Those of an order's transactions whose risk is covered, as they are or checked; if none is, the order over the best single venue, which
+   * can burn less than one over several. Without any, the reason.
    */
   async function trustedOf(
     one: PendingOrder,
     fillings: readonly Filling[],
     risk: Risk,
     head: Head,
-  ): Promise<Trusted[]> {
-    const trusted = fillings.flatMap((filling) => bounded(filling, risk));
-    if (trusted.length > 0 || fillings.every(({ parts }) => venuesIn(parts.map(({ id }) => id)) === 1)) return trusted;
+  ): Promise<Trusted[] | Refusal> {
+    const trusted = await coveredOf(one, fillings, risk, head);
+    if (!('code' in trusted) || fillings.every(({ parts }) => venuesIn(parts.map(({ id }) => id)) === 1))
+      return trusted;
     const mayTake = (ids: readonly string[]): boolean => venuesIn(ids) === 1 && risk.mayTake(ids);
     const parts = await replan(one.quote, head, await economics.burdenOf(one.quote, head), mayTake);
     const single = parts === null ? null : await simulateParts(one, parts);
-    return single !== null && single.ok ? bounded(single, risk) : [];
+    return single !== null && single.ok ? coveredOf(one, [single], risk, head) : trusted;
+  }
+
+  /** Those that are covered as they are; otherwise those that are when they are checked first. */
+  async function coveredOf(
+    one: PendingOrder,
+    fillings: readonly Filling[],
+    risk: Risk,
+    head: Head,
+  ): Promise<Trusted[] | Refusal> {
+    const plain = fillings.flatMap((filling) => bounded(filling, risk));
+    if (plain.length > 0 || !risk.canCheck) return plain.length > 0 ? plain : risk.refusal;
+    let { refusal } = risk;
+    for (const filling of fillings) {
+      const data = await checkedCalldata(one, filling, marketData, head, toSec(deps.nowMs()));
+      if (data === null) continue;
+      const checked = await simulate(rpc, outbox.signer, deps.settler, data, 2n * deps.maxGas);
+      if (!checked.ok) ({ refusal } = checked);
+      const trusted = checked.ok ? bounded({ ...checked, parts: filling.parts }, risk) : [];
+      if (trusted.length > 0) return trusted;
+    }
+    return refusal;
   }
 
   /** The best route now, with the quoted fee; costs beyond those of the quoted route count against it. */

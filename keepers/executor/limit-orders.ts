@@ -11,6 +11,7 @@ import { bytesOf, isFailedCall, onOne, type EthReader, type Head } from '../../l
 import { checkGasIn, encodeRoute, permitIn, planRoute } from '../../liquidity/planner.js';
 import { confirmed, surveyOf } from '../chain/quorum.js';
 import type { ExecutorDeps } from './deps.js';
+import type { Risk } from './risk.js';
 
 /** How long a transaction of a limit order may be mined: as for an order that was quoted now, since its fee and route are those of now. */
 const SEND_SEC = 120;
@@ -49,11 +50,14 @@ const UNFUNDED: Waits = {
 };
 
 interface LimitOrders {
-  /** The order with the route, the fee and the amounts of now; why it waits where they are not what was signed. */
+  /**
+   * The order with the route, the fee and the amounts of now; why it waits where they are not what was signed, or where some route brings
+   * them and none that is sent for an owner of that risk.
+   */
   requoted(
     one: PendingOrder,
     head: Head,
-    mayTake?: (ids: readonly string[]) => boolean,
+    risk?: Pick<Risk, 'mayTake' | 'checks' | 'refusal'>,
   ): Promise<{ order: PendingOrder } | { waits: Waits }>;
   /**
    * Why an order can't be paid for by its owner, as of a look in the last minute; null when it can, or when nobody knows. `isOver`: most
@@ -96,7 +100,7 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
   }
 
   return {
-    async requoted(one, head, mayTake) {
+    async requoted(one, head, risk) {
       const { quote, permit } = one;
       const { kind, sellToken, buyToken, preference, sellUnits, minBuyUnits } = quote;
       const atSec = nowSec();
@@ -108,21 +112,33 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
       const calls = permit === null ? 0 : 1;
       const reaches = ({ inUnits, outUnits }: RoutePlan, scale = 1n, slack = 1n): boolean =>
         kind === 'sell' ? outUnits * slack >= minBuyUnits * scale : inUnits * scale <= sellUnits * slack;
-      const question = {
-        ...{ kind, sellToken, buyToken, preference, toleranceBps },
-        amountUnits: kind === 'sell' ? sellUnits : minBuyUnits,
-        feeOf: (ids: readonly string[]) =>
-          feeUnits(gasOf(gasModel, ids) + besides, price, feeMarginBps, callsIn(ids) + calls),
-        isWorthAsking: (plan: RoutePlan) => reaches(plan, 1_000n, NEARLY),
-        ...(mayTake === undefined ? {} : { mayTake }),
-      };
       const isEnough = (plan: RoutePlan): boolean =>
         isOwnOnlyRoute(plan) ? reaches(plan) : reaches(plan, 10_000n + SPARE_BPS, 10_000n);
-      let plan = await planRoute(marketData, question, head, atSec);
-      // Our own route may be taken although a better one alone brings enough.
-      if (preference === 'preferService' && (isNoRoute(plan) || !isEnough(plan)))
-        plan = await planRoute(marketData, { ...question, preference: 'auto' }, head, atSec);
-      if (isNoRoute(plan) || !isEnough(plan)) return { waits: NOT_REACHED };
+      const enough = async (checks?: Risk['checks']): Promise<RoutePlan | null> => {
+        const question = {
+          ...{ kind, sellToken, buyToken, preference, toleranceBps },
+          amountUnits: kind === 'sell' ? sellUnits : minBuyUnits,
+          feeOf: (ids: readonly string[]) => {
+            const checked = checks?.(ids) ?? { gas: 0n, calls: 0 };
+            const gas = gasOf(gasModel, ids) + besides + checked.gas;
+            return feeUnits(gas, price, feeMarginBps, callsIn(ids) + calls + checked.calls);
+          },
+          isWorthAsking: (plan: RoutePlan) => reaches(plan, 1_000n, NEARLY),
+          ...(risk === undefined ? {} : { mayTake: risk.mayTake }),
+        };
+        const plan = await planRoute(marketData, question, head, atSec);
+        if (!isNoRoute(plan) && isEnough(plan)) return plan;
+        // Our own route may be taken although a better one alone brings enough.
+        if (preference !== 'preferService') return null;
+        const best = await planRoute(marketData, { ...question, preference: 'auto' }, head, atSec);
+        return isNoRoute(best) || !isEnough(best) ? null : best;
+      };
+      const plan = await enough(risk?.checks);
+      if (plan === null) {
+        // With what its owner's orders cost beside, or by no route that is sent for its owner.
+        const isFee = risk === undefined || (await enough()) !== null;
+        return { waits: isFee ? NOT_REACHED : risk.refusal };
+      }
       const route = encodeRoute(plan.parts, { checkGas, permit: permit === null ? null : permitIn(quote.route) });
       const now = { feeUnits: plan.feeUnits, expectedSellUnits: plan.inUnits, buyUnits: plan.outUnits, route };
       return { order: { ...one, quote: { ...quote, ...now } } };

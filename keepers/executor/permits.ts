@@ -31,11 +31,16 @@ export function withPermit(token: Address, permit: Hex | null, fill: Hex): Hex {
   return permit === null ? fill : (SETTLER.encodeFunctionData('fillWithPermit', [token, permit, fill]) as Hex);
 }
 
-/** The fill of a call that `withPermit` made, and whether a permit comes first. */
-export function fillIn(data: Hex): { fill: Hex; hasPermit: boolean } {
+/** The fill of a call of the settler, the permit that comes first, null for none, and whether conditions do. */
+export function fillIn(data: Hex): { fill: Hex; permit: Hex | null; isChecked: boolean } {
   const call = SETTLER.parseTransaction({ data });
-  if (call?.name !== 'fillWithPermit') return { fill: data, hasPermit: false };
-  return { fill: call.args[2] as Hex, hasPermit: true };
+  if (call?.name === 'fillWithPermit') {
+    const [, permit, fill] = call.args as unknown as [Address, Hex, Hex];
+    return { fill, permit, isChecked: false };
+  }
+  if (call?.name !== 'fillChecked') return { fill: data, permit: null, isChecked: false };
+  const [, , permit, fill] = call.args as unknown as [unknown, bigint, Hex, Hex];
+  return { fill, permit: permit === '0x' ? null : permit, isChecked: true };
 }
 
 /** The second argument of any permit. */

@@ -35,6 +35,13 @@ const KNOWN: Record<string, Omit<Refusal, 'isFinal'> & { isFinal?: boolean }> = 
   ZeroOutput: NO_LIQUIDITY,
   UnknownMarket: NO_LIQUIDITY,
   InvalidNonce: { code: 'NONCE_USED', message: "The order's Permit2 nonce is used up" },
+  NonceUsed: { code: 'NONCE_USED', message: "The order's Permit2 nonce is used up" },
+  CheckFailed: PRICE_MOVED,
+  InsufficientFunds: FUNDS,
+  OwnerHasCode: {
+    code: 'UNPROVEN_ACCOUNT',
+    message: "The owner's account has got code, and its order is sent once it has swapped by itself",
+  },
   SignatureExpired: { code: 'SIGNATURE_EXPIRED', message: 'The signature is past its deadline' },
   InvalidSigner: SIGNATURE,
   InvalidSignature: SIGNATURE,

@@ -1,7 +1,15 @@
 /** Which transactions the service risks for the owner of an order, by what the owner has spent. */
 import { Transaction } from 'ethers';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
-import { limitWithin, mayRisk, mayTake, refusalCodeOf, type Sent, type Standing } from '../../core/swap/trust.js';
+import {
+  checksOf,
+  limitWithin,
+  mayRisk,
+  refusalCodeOf,
+  wayOf,
+  type Sent,
+  type Standing,
+} from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { readDealings } from '../../ledger/swaps/swap-wallets.js';
 import type { ExecutorDeps } from './deps.js';
@@ -22,6 +30,10 @@ export interface Risk {
   mostGas(one: Candidate): bigint | null;
   /** Whether an order over these sources may be sent, by its usual gas. */
   mayTake(ids: readonly string[]): boolean;
+  /** What an order over these sources takes beside its route where it is sent checked, as fees count it. */
+  checks(ids: readonly string[]): { gas: bigint; calls: number };
+  /** Whether a transaction that is refused may be sent checked. */
+  canCheck: boolean;
   /** Whether the chain has seen no fill and no swap of the owner's. */
   isNewcomer: boolean;
   /** Why a transaction is refused. */
@@ -35,11 +47,10 @@ export function sentOf(raw: Hex): Sent {
 }
 
 /** What counts of a transaction with this call. */
-export const sentAs = (data: Hex, gasLimit: bigint): Sent => ({
-  ...venuesOf(data),
-  gasLimit,
-  beforeGas: fillIn(data).hasPermit ? DEFAULT_GAS.permit : 0n,
-});
+export function sentAs(data: Hex, gasLimit: bigint): Sent {
+  const { permit, isChecked } = fillIn(data);
+  return { ...venuesOf(data), gasLimit, beforeGas: permit === null ? 0n : DEFAULT_GAS.permit, isChecked };
+}
 
 /** The order's owner, the gas of its signature check, whether it includes an approval, and the owner's unmined transactions. */
 interface RiskQuestion {
@@ -52,17 +63,19 @@ interface RiskQuestion {
 
 /** Judges transactions of an owner of whom `underWay` are not mined. */
 export async function riskOf(
-  { db, maxReverts, newAccountGas, newContractGas, newPermitGas = 0n }: ExecutorDeps,
+  { db, marketData, gasModel, maxReverts, newAccountGas, newContractGas, newPermitGas = 0n }: ExecutorDeps,
   { owner, isCode, checkGas, hasPermit, underWay }: RiskQuestion,
 ): Promise<Risk> {
   const dealings = await readDealings(db.knex, owner);
+  const canCheck = await marketData.canCheck();
   const standingWith = (brings: boolean): Standing => {
-    const newGas = isCode ? newContractGas : newAccountGas + (brings ? newPermitGas : 0n);
-    return { dealings, isCode, maxReverts, newAccountGas: newGas };
+    const newGas = isCode ? newContractGas : newAccountGas + (brings && !canCheck ? newPermitGas : 0n);
+    return { dealings, isCode, maxReverts, newAccountGas: newGas, canCheck };
   };
+  const way = wayOf(standingWith(hasPermit), checkGas, hasPermit ? DEFAULT_GAS.permit : 0n);
   const within = ({ gas, data }: Candidate) => {
     const { gasLimit: _, ...sent } = sentAs(data, 0n);
-    const standing = standingWith(fillIn(data).hasPermit);
+    const standing = standingWith(fillIn(data).permit !== null);
     return { sent, standing, gasLimit: limitWithin(standing, { ...sent, gas }) };
   };
   return {
@@ -70,9 +83,11 @@ export async function riskOf(
     judge(one) {
       const { sent, standing, gasLimit } = within(one);
       if (gasLimit === null) return 'refuse';
-      return mayRisk(dealings, { ...sent, gasLimit, isCode }, { ...standing, underWay });
+      return mayRisk(dealings, { ...sent, gasLimit, isCode, canCheck }, { ...standing, underWay });
     },
-    mayTake: mayTake(standingWith(hasPermit), checkGas, hasPermit ? DEFAULT_GAS.permit : 0n),
+    mayTake: (ids) => way(ids) !== null,
+    checks: checksOf(way, gasModel),
+    canCheck: canCheck && !isCode,
     isNewcomer: dealings.every(({ kind }) => kind === 'revert'),
     refusal: REFUSALS[refusalCodeOf(dealings)],
   };

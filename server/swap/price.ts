@@ -35,7 +35,7 @@ export function priceHandler(deps: SwapDeps): RouterMiddleware {
       deps,
       request,
       { gas: 0n, beforeGas: 0n, calls: 0 },
-      newcomer(deps, false),
+      await newcomer(deps, false),
     );
     ctx.set('Cache-Control', `public, max-age=${KEEP_SEC}`);
     ctx.body = answerOf(request, plan, head, await impactBps(deps, request, plan, head, atSec));

@@ -10,7 +10,7 @@ import {
   withVolatility,
 } from '../../core/swap/pricing.js';
 import { callsIn } from '../../core/swap/paths.js';
-import { mayTake, type Standing } from '../../core/swap/trust.js';
+import { checksOf, wayOf, type Standing } from '../../core/swap/trust.js';
 import { WITNESS_TYPE_STRING } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
@@ -221,6 +221,8 @@ export async function planRequest(
   const gasPrice = await marketData.gasPrice(sellToken, head, atSec);
   if (gasPrice === null) throw noLiquidity(`Nothing prices gas in ${sellToken}, so the fee can't be told`);
   const price = withVolatility(gasPrice, deps.gasVolatilityBps ?? 0);
+  const way = wayOf(standing, extra.gas - extra.beforeGas, extra.beforeGas);
+  const checksOn = checksOf(way, deps.gasModel);
   const question = {
     kind,
     sellToken,
@@ -229,16 +231,13 @@ export async function planRequest(
     preference: routingPreference,
     toleranceBps: deps.toleranceBps,
     feeOf: (ids: readonly string[]) => {
-      const calls = callsIn(ids) + extra.calls;
-      return feeUnits(gasOf(deps.gasModel, ids) + extra.gas, price, deps.feeMarginBps, calls);
+      const checks = checksOn(ids);
+      const gas = gasOf(deps.gasModel, ids) + extra.gas + checks.gas;
+      return feeUnits(gas, price, deps.feeMarginBps, callsIn(ids) + extra.calls + checks.calls);
     },
   };
-  const plan = await planRoute(
-    marketData,
-    { ...question, mayTake: mayTake(standing, extra.gas - extra.beforeGas, extra.beforeGas) },
-    head,
-    atSec,
-  );
+  const mayTake = (ids: readonly string[]): boolean => way(ids) !== null;
+  const plan = await planRoute(marketData, { ...question, mayTake }, head, atSec);
   if (!isNoRoute(plan)) return { plan, head, atSec };
   if (!isNoRoute(await planRoute(marketData, question, head, atSec))) throw refusedFor(standing);
   if (plan.problem === 'fee') {

@@ -12,21 +12,27 @@ import { ApiError } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 
 /** Standing of an account without any dealings. */
-export const newcomer = ({ maxReverts, newAccountGas, newContractGas }: SwapDeps, isCode: boolean): Standing => ({
+export const newcomer = async (
+  { marketData, maxReverts, newAccountGas, newContractGas }: SwapDeps,
+  isCode: boolean,
+): Promise<Standing> => ({
   dealings: [],
   isCode,
   maxReverts,
   newAccountGas: isCode ? newContractGas : newAccountGas,
+  canCheck: await marketData.canCheck(),
 });
 
 /** Standing of an owner, from the ledger. */
 export async function standingOf(deps: SwapDeps, owner: Address, isCode: boolean): Promise<Standing> {
-  return { ...newcomer(deps, isCode), dealings: await readDealings(deps.db.knex, owner) };
+  return { ...(await newcomer(deps, isCode)), dealings: await readDealings(deps.db.knex, owner) };
 }
 
-/** Standing of the same owner for an order that includes its approval. */
+/** Standing of the same owner for an order that includes its approval, which is burnt with it where nothing is checked first. */
 export const withPermit = ({ newPermitGas }: SwapDeps, standing: Standing): Standing =>
-  standing.isCode ? standing : { ...standing, newAccountGas: standing.newAccountGas + newPermitGas };
+  standing.isCode || standing.canCheck === true
+    ? standing
+    : { ...standing, newAccountGas: standing.newAccountGas + newPermitGas };
 
 /** The refusal for an owner for whom executors may send nothing. */
 export function refusedFor({ dealings, isCode }: Standing): ApiError {
@@ -37,7 +43,7 @@ export function refusedFor({ dealings, isCode }: Standing): ApiError {
   }
   const why = isCode
     ? 'an account with code is served once it has swapped twice by itself'
-    : 'an order over several venues is for owners whose orders or own swaps were filled before, and none trades this amount alone; ask for less';
+    : 'an order over so many venues is for owners whose orders or own swaps were filled before, and none trades this amount alone; ask for less';
   return new ApiError(400, code, `from: ${why}`);
 }
 

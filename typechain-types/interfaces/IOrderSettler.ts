@@ -16,6 +16,11 @@ export declare namespace IOrderSettler {
     export type DeliveryStructOutput = [amount: bigint, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, order: IOrderSettler.OrderHeadStructOutput }
   
 
+    export type CheckStruct = {target: AddressLike, word: BigNumberish, minimum: BigNumberish, maximum: BigNumberish, data: BytesLike}
+
+    export type CheckStructOutput = [target: string, word: bigint, minimum: bigint, maximum: bigint, data: string] & {target: string, word: bigint, minimum: bigint, maximum: bigint, data: string }
+  
+
     export type OrderStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish, signature: BytesLike}
 
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
@@ -33,11 +38,12 @@ export declare namespace IOrderSettler {
     }
 
   export interface IOrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "TargetSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryStruct]): string;
+encodeFunctionData(functionFragment: 'fillChecked', values: [IOrderSettler.CheckStruct[], BigNumberish, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
@@ -52,6 +58,7 @@ encodeFunctionData(functionFragment: 'setTarget', values: [AddressLike, boolean]
 encodeFunctionData(functionFragment: 'witnessTypeString', values?: undefined): string;
 
     decodeFunctionResult(functionFragment: 'deliver', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillChecked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
@@ -140,6 +147,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     deliver: TypedContractMethod<
       [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
+      'nonpayable'
+    >
+    
+
+    
+    fillChecked: TypedContractMethod<
+      [checks: IOrderSettler.CheckStruct[], amount: BigNumberish, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
     
@@ -246,6 +261,11 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     getFunction(nameOrSignature: 'deliver'): TypedContractMethod<
       [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'fillChecked'): TypedContractMethod<
+      [checks: IOrderSettler.CheckStruct[], amount: BigNumberish, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'fillOnCurve'): TypedContractMethod<

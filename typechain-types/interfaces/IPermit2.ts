@@ -23,13 +23,15 @@ export declare namespace IPermit2 {
     }
 
   export interface IPermit2Interface extends Interface {
-    getFunction(nameOrSignature: "permitWitnessTransferFrom"): FunctionFragment;
+    getFunction(nameOrSignature: "nonceBitmap" | "permitWitnessTransferFrom"): FunctionFragment;
 
     
 
-    encodeFunctionData(functionFragment: 'permitWitnessTransferFrom', values: [IPermit2.PermitTransferFromStruct, IPermit2.SignatureTransferDetailsStruct, AddressLike, BytesLike, string, BytesLike]): string;
+    encodeFunctionData(functionFragment: 'nonceBitmap', values: [AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'permitWitnessTransferFrom', values: [IPermit2.PermitTransferFromStruct, IPermit2.SignatureTransferDetailsStruct, AddressLike, BytesLike, string, BytesLike]): string;
 
-    decodeFunctionResult(functionFragment: 'permitWitnessTransferFrom', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'nonceBitmap', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'permitWitnessTransferFrom', data: BytesLike): Result;
   }
 
   
@@ -68,6 +70,14 @@ export declare namespace IPermit2 {
 
     
     
+    nonceBitmap: TypedContractMethod<
+      [owner: AddressLike, word: BigNumberish, ],
+      [bigint],
+      'view'
+    >
+    
+
+    
     permitWitnessTransferFrom: TypedContractMethod<
       [permit: IPermit2.PermitTransferFromStruct, transferDetails: IPermit2.SignatureTransferDetailsStruct, owner: AddressLike, witness: BytesLike, witnessTypeString: string, signature: BytesLike, ],
       [void],
@@ -78,7 +88,12 @@ export declare namespace IPermit2 {
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'permitWitnessTransferFrom'): TypedContractMethod<
+    getFunction(nameOrSignature: 'nonceBitmap'): TypedContractMethod<
+      [owner: AddressLike, word: BigNumberish, ],
+      [bigint],
+      'view'
+    >;
+getFunction(nameOrSignature: 'permitWitnessTransferFrom'): TypedContractMethod<
       [permit: IPermit2.PermitTransferFromStruct, transferDetails: IPermit2.SignatureTransferDetailsStruct, owner: AddressLike, witness: BytesLike, witnessTypeString: string, signature: BytesLike, ],
       [void],
       'nonpayable'

@@ -3,15 +3,17 @@ import {
   creditGas,
   limitWithin,
   mayRisk,
-  mayTake,
   refusalCodeOf,
   riskGas,
+  wayOf,
   type Dealing,
   type Risky,
   type Sent,
   type Standing,
 } from '../../../core/swap/trust.js';
 
+/** What a checked transaction burns, and more of it for each place, and with an approval. */
+const [CHECKED, PLACE, PERMIT] = [62_000n, 15_000n, 17_000n];
 const limits = { underWay: [] as Sent[], maxReverts: 2, newAccountGas: 94_000n };
 const own: Risky = { venues: 1, pools: 0, gasLimit: 200_000n, isCode: false };
 const split: Risky = { venues: 2, pools: 1, gasLimit: 350_000n, isCode: false };
@@ -103,12 +105,12 @@ describe('what is risked for an owner of signed orders', () => {
     expect(limitWithin(standing([swap], true), one)).to.equal(170_000n);
     expect(limitWithin(standing([], true), one)).to.equal(null);
 
-    const quotes = (dealings: Dealing[], isCode = false) => [
-      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['own']),
-      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['pool']),
-      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['own', 'pool']),
-      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['own', 'pool', 'other']),
-    ];
+    const quotes = (dealings: Dealing[], isCode = false) => {
+      const way = wayOf(standing(dealings, isCode), isCode ? 30_000n : 0n);
+      return [way(['own']), way(['pool']), way(['own', 'pool']), way(['own', 'pool', 'other'])].map(
+        (one) => one === 'plain',
+      );
+    };
     expect(quotes([])).to.deep.equal([true, true, false, false]);
     expect(quotes([fill])).to.deep.equal([true, true, false, false]);
     expect(quotes([fill, fill])).to.deep.equal([true, true, true, false]);
@@ -121,6 +123,34 @@ describe('what is risked for an owner of signed orders', () => {
       'UNPROVEN_ACCOUNT',
       'TOO_MANY_REVERTS',
     ]);
+  });
+
+  it('is little for what looks first, even if the account gets code, and all of what does not', () => {
+    const checked = { ...own, isChecked: true, canCheck: true };
+    expect(riskGas(checked)).to.equal(CHECKED + PLACE);
+    expect(riskGas({ ...checked, isCode: true, beforeGas: 55_000n })).to.equal(CHECKED + PLACE + PERMIT);
+    expect(riskGas({ ...split, isChecked: true, canCheck: true })).to.equal(CHECKED + 2n * PLACE);
+    expect(riskGas({ ...checked, gasLimit: 40_000n })).to.equal(40_000n);
+    expect(riskGas({ ...own, canCheck: true })).to.equal(200_000n);
+  });
+
+  it('is a checked transaction for a new account, and one as it is once the credit covers all of that', () => {
+    const way = (dealings: Dealing[], ids: string[], isCode = false, beforeGas = 0n) =>
+      wayOf({ ...limits, dealings, isCode, canCheck: true }, 0n, beforeGas)(ids);
+    expect([way([], ['own']), way([], ['pool']), way([], ['own', 'pool'])]).to.deep.equal([
+      ...['checked', 'checked', 'checked'],
+    ]);
+    expect(way([], ['own'], false, 55_000n), 'with an approval').to.equal('checked');
+    expect(way([], ['own', 'pool', 'other']), '107,000 of 94,000').to.equal(null);
+    expect([way([fill], ['own']), way([fill], ['pool'])]).to.deep.equal(['plain', 'checked']);
+    expect([way([fill, fill], ['pool']), way([revert(60_000n)], ['own'])]).to.deep.equal(['plain', null]);
+    expect([way([swap], ['own']), way([], ['own'], true)]).to.deep.equal(['checked', null]);
+    const lookFirst = { ...own, isChecked: true, canCheck: true };
+    expect(judge([], lookFirst)).to.equal('send');
+    expect(judge([], lookFirst, { underWay: [lookFirst] })).to.equal('wait');
+    expect(judge([fill], lookFirst, { underWay: [lookFirst] })).to.equal('send');
+    expect(judge([fill], { ...own, canCheck: true }, { underWay: [lookFirst] }), 'of 254,000').to.equal('wait');
+    expect(judge([fill], { ...pool, canCheck: true })).to.equal('refuse');
   });
 
   it('never comes to more than what was spent, whatever happens in whatever order', () => {

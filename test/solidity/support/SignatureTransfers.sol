@@ -24,7 +24,7 @@ contract SignatureTransfers is IPermit2 {
     string private constant STUB =
         "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,";
 
-    mapping(address owner => mapping(uint256 nonce => bool)) public used;
+    mapping(address owner => mapping(uint256 word => uint256 bitmap)) public nonceBitmap;
 
     function DOMAIN_SEPARATOR() public view returns (bytes32) {
         return keccak256(abi.encode(DOMAIN_TYPEHASH, keccak256("Permit2"), block.chainid, address(this)));
@@ -40,8 +40,9 @@ contract SignatureTransfers is IPermit2 {
     ) external {
         if (block.timestamp > permit.deadline) revert SignatureExpired(permit.deadline);
         if (details.requestedAmount > permit.permitted.amount) revert InvalidAmount(permit.permitted.amount);
-        if (used[owner][permit.nonce]) revert InvalidNonce();
-        used[owner][permit.nonce] = true;
+        (uint256 word, uint256 bit) = (permit.nonce >> 8, 1 << (permit.nonce & 0xff));
+        if (nonceBitmap[owner][word] & bit != 0) revert InvalidNonce();
+        nonceBitmap[owner][word] |= bit;
         bytes32 digest = digestOf(permit, msg.sender, witness, witnessTypeString);
         if (!SignatureChecker.isValidSignatureNow(owner, digest, signature)) revert InvalidSigner();
         IERC20(permit.permitted.token).safeTransferFrom(owner, details.to, details.requestedAmount);
