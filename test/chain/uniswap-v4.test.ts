@@ -265,7 +265,7 @@ describe('liquidity of Uniswap v4', function () {
         () => null,
         (reason: unknown) => reason,
       )) as { revert?: { name: string }; data?: string } | null;
-      return error === null ? 'nothing' : (error.revert?.name ?? error.data?.slice(0, 10) ?? String(error));
+      return error === null ? 'nothing' : (error.revert?.name ?? error.data?.slice(0, 10) ?? 'another error');
     };
     const mine = router();
     for (const [odd, why] of [
