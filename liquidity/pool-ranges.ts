@@ -1,6 +1,6 @@
 /** Concentrated liquidity as pools of Uniswap v3 and v4 keep it: a bitmap of initialised ticks, and by how much liquidity changes at each. */
 import { MAX_TICK, sqrtPriceAtTick } from '../core/swap/pool-math.js';
-import type { PoolBox, PoolRange } from '../core/swap/pool-source.js';
+import type { PoolRange } from '../core/swap/pool-source.js';
 
 /** All that a pool can have, which counts in 128 bits. */
 const MAX_LIQUIDITY = (1n << 128n) - 1n;
@@ -9,6 +9,8 @@ const BITMAP_REACH = 2;
 const WORD_BITS = 256;
 /** Ticks beyond this many, nearest first, are not read: the known depth then ends there. */
 const MAX_TICKS = 60;
+/** Most ticks within a trade whose liquidity is checked before it: each check takes some 10,000 gas. */
+export const MAX_CROSSED = 3;
 
 /** Where a pool is, as its state says. */
 interface PoolPlace {
@@ -16,27 +18,6 @@ interface PoolPlace {
   tick: number;
   spacing: number;
   liquidity: bigint;
-}
-
-/** Where a range ends, and by how much liquidity changes there: nothing at the end of a word of the bitmap that is no initialised tick. */
-export interface RangeEnd {
-  tick: number;
-  net: bigint;
-}
-
-/** Ranges, and the end of each. */
-export interface RangesAhead {
-  ranges: PoolRange[];
-  ends: readonly RangeEnd[];
-}
-
-/** Most ticks within a trade whose liquidity is checked before it: each check takes some 10,000 gas. */
-const MAX_CHECKED_TICKS = 3;
-
-/** The initialised ticks that a trade crosses before it leaves its box; null for more than are checked. */
-export function ticksWithin(ends: readonly RangeEnd[], { crossed }: PoolBox): readonly RangeEnd[] | null {
-  const ticks = ends.slice(0, crossed).filter(({ net }) => net !== 0n);
-  return ticks.length > MAX_CHECKED_TICKS ? null : ticks;
 }
 
 /** Reads parts of a pool's state, each in the order asked for. */
@@ -47,11 +28,23 @@ interface TickReader {
   nets(ticks: readonly number[]): Promise<bigint[]>;
 }
 
+/** Where a range ends, and by how much liquidity changes there as the price rises through it; zero at the end of a word. */
+export interface RangeEnd {
+  tick: number;
+  net: bigint;
+}
+
+interface KnownRanges {
+  ranges: PoolRange[];
+  /** Of each of the ranges. */
+  ticks: RangeEnd[];
+}
+
 /**
  * The ranges that a swap walks through, with the steps that the contract takes: it stops, and rounds, also at the end of each word of the bitmap.
  * Empty for a pool that has nothing to give. Throws RangeError for a state that no pool can have.
  */
-export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader: TickReader): Promise<RangesAhead> {
+export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader: TickReader): Promise<KnownRanges> {
   assertPossible(place);
   const { tick, spacing } = place;
   const compressed = Math.floor(tick / spacing);
@@ -66,16 +59,15 @@ export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader:
     .sort((a, b) => (a - b) * direction)
     .slice(0, MAX_TICKS);
   const last = nearest.at(-1);
-  if (last === undefined) return { ranges: [], ends: [] };
+  if (last === undefined) return { ranges: [], ticks: [] };
   const nets = await reader.nets(nearest.map((one) => one * spacing));
   const netAt = new Map(nearest.map((one, i) => [one, nets[i]!]));
   for (const word of words) {
     const end = word * WORD_BITS + (zeroForOne ? 0 : WORD_BITS - 1);
     if (isAhead(end) && (last - end) * direction > 0 && !netAt.has(end)) netAt.set(end, 0n);
   }
-  const steps = [...netAt].sort(([a], [b]) => (a - b) * direction);
-  const ends = steps.map(([one, net]) => ({ tick: one * spacing, net }));
-  return { ranges: rangesOf(place.liquidity, ends, zeroForOne), ends };
+  const ticks = [...netAt].sort(([a], [b]) => (a - b) * direction).map(([one, net]) => ({ tick: one * spacing, net }));
+  return { ranges: rangesOf(place.liquidity, ticks, zeroForOne), ticks };
 }
 
 function assertPossible({ sqrtPrice, tick, spacing, liquidity }: PoolPlace): void {
@@ -91,9 +83,9 @@ function bitsOf(word: bigint): number[] {
 }
 
 /** Liquidity changes by a tick's net amount when the price rises through it, and the other way when it falls. */
-function rangesOf(first: bigint, ends: readonly RangeEnd[], zeroForOne: boolean): PoolRange[] {
+function rangesOf(first: bigint, ticks: readonly RangeEnd[], zeroForOne: boolean): PoolRange[] {
   let liquidity = first;
-  return ends.map(({ tick, net }) => {
+  return ticks.map(({ tick, net }) => {
     const range = { liquidity, endSqrtPrice: sqrtPriceAtTick(tick) };
     liquidity += zeroForOne ? -net : net;
     if (liquidity < 0n || liquidity > MAX_LIQUIDITY) throw new RangeError(`no pool has a liquidity of ${liquidity}`);

@@ -5,7 +5,7 @@ import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';
-import { rangesAhead, ticksWithin, type RangeEnd } from './pool-ranges.js';
+import { MAX_CROSSED, rangesAhead, type RangeEnd } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type StateCheck, type Venue } from './venue.js';
 
@@ -127,8 +127,7 @@ export function createUniswapV3(
       const zeroForOne = sellToken < buyToken;
       const state = await stateOf(pool, fee, zeroForOne, head);
       const box = state === null ? null : poolBox(state, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
-      const ticks = state === null || box === null ? null : ticksWithin(state.ends, box);
-      if (box === null || ticks === null) return null;
+      if (state === null || box === null || box.crossed > MAX_CROSSED) return null;
       const check = (method: string, args: unknown[], rest: Omit<StateCheck, 'target' | 'data'>): StateCheck => ({
         ...{ target: pool, data: POOL.encodeFunctionData(method, args) as Hex },
         ...rest,
@@ -138,7 +137,7 @@ export function createUniswapV3(
       return [
         check('slot0', [], { word: 0, ...price }),
         check('liquidity', [], { word: 0, minimum: leastLiquidity, maximum: null }),
-        ...ticks.map(({ tick, net }) => {
+        ...state.ticks.slice(0, box.crossed).map(({ tick, net }) => {
           const word = BigInt.asUintN(256, net);
           return check('ticks', [tick], { word: 1, minimum: word, maximum: word });
         }),
@@ -147,8 +146,8 @@ export function createUniswapV3(
   };
 }
 
-/** A pool's state, with the end of each of its ranges. */
-type KnownPool = PoolState & { ends: readonly RangeEnd[] };
+/** A pool's state, with the tick at which each of its ranges ends. */
+type KnownPool = PoolState & { ticks: readonly RangeEnd[] };
 
 /** Null for a pool that was never initialised or has nothing to give. */
 async function readPool(
@@ -170,7 +169,7 @@ async function readPool(
   const liquidity = BigInt(liquidityData ?? '0x0');
   const spacing = toSafeInt(BigInt(spacingData ?? '0x1'));
   const place = { sqrtPrice, tick: toSafeInt(currentTick), spacing, liquidity };
-  const { ranges, ends } = await rangesAhead(place, zeroForOne, {
+  const { ranges, ticks } = await rangesAhead(place, zeroForOne, {
     async bitmaps(words) {
       const answers = await callsAt(
         eth,
@@ -188,7 +187,7 @@ async function readPool(
       return answers.map((answer) => (POOL.decodeFunctionResult('ticks', answer) as unknown as [bigint, bigint])[1]);
     },
   });
-  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges, ends };
+  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges, ticks };
 }
 
 export const uniswapV3 = venueKind({

@@ -6,10 +6,9 @@ import { AbiCoder, Interface, ZeroAddress, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
 import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
-import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
-import { rangesAhead, ticksWithin, type RangeEnd } from './pool-ranges.js';
+import { MAX_CROSSED, rangesAhead, type RangeEnd } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type StateCheck, type Venue } from './venue.js';
 
@@ -54,9 +53,13 @@ const BITMAP_OFFSET = 5n;
 /** The most of the input that the protocol takes, in millionths. */
 const MAX_PROTOCOL_FEE = 1_000n;
 
+const HALF_WORD = (1n << 128n) - 1n;
+
 const coder = AbiCoder.defaultAbiCoder();
 const mappingSlot = (type: string, key: unknown, slot: bigint): bigint =>
   BigInt(keccak256(coder.encode([type, 'uint256'], [key, slot])));
+
+const tickSlot = (poolSlot: bigint, tick: number): bigint => mappingSlot('int24', tick, poolSlot + TICKS_OFFSET);
 
 type Key = readonly [currency0: Address, currency1: Address, feePpm: bigint, spacing: number, hooks: string];
 
@@ -85,6 +88,9 @@ export function swapFeePpm(slot0: bigint, zeroForOne: boolean, tierPpm: bigint):
   return protocolPpm + lpPpm - (protocolPpm * lpPpm) / FEE_DENOMINATOR;
 }
 
+/** A pool's state, with what ends each of its ranges, and the first slot of its storage. */
+type KnownPool = PoolState & { ticks: readonly RangeEnd[]; slot: bigint };
+
 export function createUniswapV4(
   eth: EthReader,
   contracts: UniswapV4Contracts,
@@ -94,14 +100,14 @@ export function createUniswapV4(
   const idOf = ({ feePpm }: Tier): string => `${name}:${feePpm}`;
   const routerKind = createRouterCheck(eth, contracts.router, KINDS, monotonicMs);
 
-  /** The pool that an id names. Throws RangeError for an id that is none of this venue's. */
-  function keyNamed(id: string, sellToken: Address, buyToken: Address): Key {
+  /** The tier that an id names. Throws RangeError for an id that is none of this venue's. */
+  function tierNamed(id: string): Tier {
     const tier = TIERS.find((one) => idOf(one) === id);
     if (tier === undefined) throw new RangeError(`${id} is no pool of ${name}`);
-    return keyOf(sellToken, buyToken, tier);
+    return tier;
   }
 
-  /** Those of these pools that have something to give. */
+  /** The states of a pair's pools that exist, and where each is in the manager's storage. */
   async function read(
     one: EthReader,
     [sellToken, buyToken]: readonly [Address, Address],
@@ -111,28 +117,26 @@ export function createUniswapV4(
     const zeroForOne = sellToken < buyToken;
     const load = (slots: readonly bigint[]): Promise<bigint[]> => storageOf(one, contracts.poolManager, slots, head);
     const pools = tiers.map((tier) => ({ tier, slot: stateSlot(keyOf(sellToken, buyToken, tier)) }));
-    const words = await load(pools.flatMap(({ slot }) => [slot, slot + LIQUIDITY_OFFSET]));
-    const found = await Promise.all(
+    const states = await load(pools.flatMap(({ slot }) => [slot, slot + LIQUIDITY_OFFSET]));
+    const known = await Promise.all(
       pools.map(async ({ tier, slot }, i) => {
-        const [slot0, liquidity] = words.slice(2 * i, 2 * i + 2) as [bigint, bigint];
+        const [slot0, liquidity] = states.slice(2 * i, 2 * i + 2) as [bigint, bigint];
         const sqrtPrice = BigInt.asUintN(160, slot0);
         if (sqrtPrice === 0n) return null;
         const feePpm = swapFeePpm(slot0, zeroForOne, tier.feePpm);
         const tick = toSafeInt(BigInt.asIntN(24, slot0 >> 160n));
         const place = { sqrtPrice, tick, spacing: tier.spacing, liquidity };
-        const infoAt = new Map<number, bigint>();
-        const { ranges, ends } = await rangesAhead(place, zeroForOne, {
-          bitmaps: (numbers) => load(numbers.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
-          async nets(ticks) {
-            const infos = await load(ticks.map((at) => mappingSlot('int24', at, slot + TICKS_OFFSET)));
-            ticks.forEach((at, one) => infoAt.set(at, infos[one]!));
+        const { ranges, ticks } = await rangesAhead(place, zeroForOne, {
+          bitmaps: (words) => load(words.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
+          async nets(all) {
+            const infos = await load(all.map((at) => tickSlot(slot, at)));
             return infos.map((info) => BigInt.asIntN(128, info >> 128n));
           },
         });
-        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ends, slot, infoAt };
+        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ticks, slot };
       }),
     );
-    return found.filter((pool) => pool !== null);
+    return known.filter((pool) => pool !== null);
   }
 
   return {
@@ -146,7 +150,7 @@ export function createUniswapV4(
     async quote({ id, kind, sellToken, buyToken, inUnits, outUnits }, head) {
       const [method, amount] =
         kind === 'sell' ? (['quoteExactIn', inUnits] as const) : (['quoteExactOut', outUnits] as const);
-      const key = keyNamed(id, sellToken, buyToken);
+      const key = keyOf(sellToken, buyToken, tierNamed(id));
       const data = ROUTER.encodeFunctionData(method, [key, sellToken < buyToken, amount]);
       try {
         return await onOne(eth, async (one) => {
@@ -166,48 +170,36 @@ export function createUniswapV4(
           ? (['swapExactIn', inUnits, [inUnits, 0n]] as const)
           : (['swapExactOut', maxIn, [outUnits, maxIn]] as const);
       // Without recipient and deadline: the router pays its caller, and the order has a deadline.
-      const args = [keyNamed(id, sellToken, buyToken), sellToken < buyToken, ...amounts];
+      const args = [keyOf(sellToken, buyToken, tierNamed(id)), sellToken < buyToken, ...amounts];
       const data = ROUTER.encodeFunctionData(method, args) as Hex;
       return { target: contracts.router, amountIn, amountAt: AMOUNT_AT, data };
     },
     async checks({ id, kind, sellToken, buyToken, inUnits, outUnits }, boundUnits, head) {
-      const key = keyNamed(id, sellToken, buyToken);
-      const zeroForOne = sellToken < buyToken;
-      const tiers = TIERS.filter((tier) => idOf(tier) === id);
-      const [pool] = await onOne(eth, (one) => read(one, [sellToken, buyToken], tiers, head));
-      if (pool === undefined) return null;
-      const box = poolBox(pool, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
-      const ticks = box === null ? null : ticksWithin(pool.ends, box);
-      if (box === null || ticks === null) return null;
-      const stored = (slot: bigint, bounds: Pick<StateCheck, 'minimum' | 'maximum'>): StateCheck => ({
-        target: contracts.poolManager,
-        data: MANAGER.encodeFunctionData('extsload(bytes32)', [wordOf(slot)]) as Hex,
-        word: 0,
-        ...bounds,
-      });
-      const { lastSqrtPrice, leastLiquidity } = box;
-      const price = zeroForOne ? { minimum: lastSqrtPrice, maximum: null } : { minimum: 0n, maximum: lastSqrtPrice };
+      const tier = tierNamed(id);
+      const [pool] = await onOne(eth, (one) => read(one, [sellToken, buyToken], [tier], head));
+      const box = pool === undefined ? null : poolBox(pool, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
+      if (pool === undefined || box === null || box.crossed > MAX_CROSSED) return null;
+      const { lastSqrtPrice, leastLiquidity, crossed } = box;
+      const bounds = pool.zeroForOne
+        ? { minimum: lastSqrtPrice, maximum: null }
+        : { minimum: 0n, maximum: lastSqrtPrice };
+      const price = ROUTER.encodeFunctionData('sqrtPriceOf', [keyOf(sellToken, buyToken, tier)]) as Hex;
+      const word = (slot: bigint, minimum: bigint, maximum: bigint | null): StateCheck => {
+        const data = MANAGER.encodeFunctionData('extsload(bytes32)', [wordOf(slot)]) as Hex;
+        return { target: contracts.poolManager, word: 0, minimum, maximum, data };
+      };
       return [
-        // In the storage itself other parts of the state stand above the price.
-        {
-          target: contracts.router,
-          data: ROUTER.encodeFunctionData('sqrtPriceOf', [key]) as Hex,
-          word: 0,
-          ...price,
-        },
-        stored(pool.slot + LIQUIDITY_OFFSET, { minimum: leastLiquidity, maximum: null }),
-        // The word of a tick has its gross liquidity, too: it must stay as it is.
-        ...ticks.map(({ tick }) => {
-          const info = pool.infoAt.get(tick)!;
-          return stored(mappingSlot('int24', tick, pool.slot + TICKS_OFFSET), { minimum: info, maximum: info });
+        { target: contracts.router, word: 0, ...bounds, data: price },
+        word(pool.slot + LIQUIDITY_OFFSET, leastLiquidity, null),
+        // The net change is the upper half of a tick's word, whatever stands in the lower one.
+        ...pool.ticks.slice(0, crossed).map(({ tick, net }) => {
+          const least = BigInt.asUintN(128, net) << 128n;
+          return word(tickSlot(pool.slot, tick), least, least | HALF_WORD);
         }),
       ];
     },
   };
 }
-
-/** A pool's state, with the end of each of its ranges, the slot at which it begins, and the stored words of its ticks. */
-type KnownPool = PoolState & { ends: readonly RangeEnd[]; slot: bigint; infoAt: ReadonlyMap<number, bigint> };
 
 const wordOf = (slot: bigint): Hex => `0x${slot.toString(16).padStart(64, '0')}`;
 

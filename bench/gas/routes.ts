@@ -116,15 +116,19 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
   const routerCode = publishedArtifact(ROUTER_PATH).bytecode as Hex;
   // Nothing but a router's code is read.
   const readerOf = (code: Hex) => ({ call: async () => code, batch: () => Promise.reject(new Error('offline')) });
+  const managed = createUniswapV4(
+    {
+      call: async () => bytecode,
+      batch: (requests) => Promise.all(requests.map(({ method, params }) => chain.provider.send(method, params))),
+    },
+    { poolManager: lower(v4.manager.address), router: lower(managedRouter.address) },
+  );
   const venues = [
+    managed,
     createUniswapV3(readerOf(routerCode), {
       factory: lower(v3.factory.address),
       router: lower(v3.router.address),
       quoter: lower(v3.router.address),
-    }),
-    createUniswapV4(readerOf(bytecode), {
-      poolManager: lower(v4.manager.address),
-      router: lower(managedRouter.address),
     }),
   ];
   const venueOf = (id: string) => venues.find(({ name }) => id.startsWith(name))!;
@@ -164,6 +168,10 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
         curveBook: lower(venue.curveBook.address),
       });
       return (await own.checks(trade, 1n, { number: 0, hash: '0x', timestampSec: 0, baseFeeWei: 0n }))!;
+    }
+    if (part.id === MANAGED_POOL) {
+      const number = await chain.provider.getBlockNumber();
+      return (await managed.checks(trade, 1n, { number, hash: '0x', timestampSec: 0, baseFeeWei: 0n }))!;
     }
     const feePpm = BigInt(part.id === POOL ? FEE_PPM : OTHER_TIER.feePpm);
     const target = poolRule(lower(v3.factory.address)).addressOf([sellToken, buyToken], feePpm);

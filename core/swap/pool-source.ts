@@ -112,7 +112,7 @@ function stretchesOfPool(
 const ROUNDING_UNITS = 8n;
 
 /** Between which price and liquidity a trade keeps its bound, while the ticks that it crosses change the liquidity as they do now. */
-export interface PoolBox {
+interface PoolBox {
   /** The price may go so far in the direction of the swap. */
   lastSqrtPrice: bigint;
   leastLiquidity: bigint;

@@ -88,6 +88,9 @@ describe('liquidity of Uniswap v4', function () {
     chain.tokenAs(symbol, 'taker1').getFunction('balanceOf')(owner) as Promise<bigint>;
   const keyOf = ([fee, spacing]: readonly [number, number], hooks = ZeroAddress): PoolKeyTuple =>
     [...[token0, token1], ...[fee, spacing], hooks] as PoolKeyTuple;
+  const named = ([currency0, currency1, fee, tickSpacing, hooks]: PoolKeyTuple) => ({
+    ...{ currency0, currency1, fee, tickSpacing, hooks },
+  });
   const issuer = () => new Wallet(sandboxIssuerKey(), chain.provider);
   const manager = () => new Contract(contracts.poolManager, MANAGER, issuer());
   const router = (role = 'taker1') => UniswapV4Router__factory.connect(contracts.router, chain.wallet(role));
@@ -257,15 +260,12 @@ describe('liquidity of Uniswap v4', function () {
   it('is traded for whoever calls alone, in pools without hooks and ether, in whole', async () => {
     const key = keyOf([500, 10]);
     const sells = token0 === weth;
-    const named = (key: PoolKeyTuple) => ({
-      ...{ currency0: key[0], currency1: key[1], fee: key[2], tickSpacing: key[3], hooks: key[4] },
-    });
     const refused = async (call: Promise<unknown>): Promise<string> => {
       const error = (await call.then(
         () => null,
         (reason: unknown) => reason,
       )) as { revert?: { name: string }; data?: string } | null;
-      return error === null ? 'nothing' : (error.revert?.name ?? error.data?.slice(0, 10) ?? String(error));
+      return error === null ? 'nothing' : (error.revert?.name ?? error.data?.slice(0, 10) ?? 'another error');
     };
     const mine = router();
     for (const [odd, why] of [
@@ -310,6 +310,37 @@ describe('liquidity of Uniswap v4', function () {
     // The manager calls back whoever unlocks it, so that nobody else's data reaches the router.
     const unlock = new Contract(contracts.poolManager, ['function unlock(bytes) returns (bytes)'], stranger.runner);
     expect(await refused(unlock.getFunction('unlock').staticCall(callback))).to.not.equal('nothing');
+  });
+
+  it('names what must hold for a trade to keep its bound, which holds until the price moves beyond', async () => {
+    const inUnits = WETH_UNIT / 2n;
+    const trade = { id: 'uniswap-v4:500', sellToken: weth, buyToken: usdc, inUnits };
+    const head = await headNow();
+    const source = (await venue.sources(weth, usdc, head)).find(({ id }) => id === trade.id)!;
+    const outUnits = source.outputFor(inUnits)!;
+    const bound = (outUnits * 9_990n) / 10_000n;
+    const checks = (await venue.checks({ ...trade, kind: 'sell', outUnits }, bound, head))!;
+    expect(checks.length).to.be.within(2, 5);
+    const found = async (): Promise<boolean[]> =>
+      Promise.all(
+        checks.map(async ({ target, data, word, minimum, maximum }) => {
+          const answer = await chain.provider.call({ to: target, data });
+          const value = BigInt(`0x${answer.slice(2 + 64 * word, 66 + 64 * word)}`);
+          return value >= minimum && (maximum === null || value <= maximum);
+        }),
+      );
+    expect(await found()).to.deep.equal(checks.map(() => true));
+    expect(await venue.checks({ ...trade, kind: 'sell', outUnits }, outUnits + 1n, head), 'not now').to.equal(null);
+    // Somebody sells as long as all holds: then the trade still keeps its bound, and in the end it does not hold.
+    let holds = true;
+    for (let sold = 0; holds; sold++) {
+      expect(sold, 'moved').to.be.below(100);
+      await (await router().swapExactIn(named(keyOf([500, 10])), weth === token0, WETH_UNIT / 4n, 0n, GAS)).wait();
+      holds = (await found()).every(Boolean);
+      if (!holds) expect(sold).to.be.above(0);
+      const now = await venue.quote({ ...trade, kind: 'sell', outUnits: 0n }, await headNow());
+      if (holds) expect(now! >= bound, `${now} of ${bound}`).to.equal(true);
+    }
   });
 
   it('says that no state can be what an endpoint invents, instead of trading by it', async () => {
