@@ -26,6 +26,11 @@ export declare namespace IOrderSettler {
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
   
 
+    export type PartnerTermsStruct = {partner: AddressLike, partnerBps: BigNumberish, appData: BytesLike}
+
+    export type PartnerTermsStructOutput = [partner: string, partnerBps: bigint, appData: string] & {partner: string, partnerBps: bigint, appData: string }
+  
+
     export type CallStruct = {target: AddressLike, token: AddressLike, amountIn: BigNumberish, amountAt: BigNumberish, data: BytesLike}
 
     export type CallStructOutput = [target: string, token: string, amountIn: bigint, amountAt: bigint, data: string] & {target: string, token: string, amountIn: bigint, amountAt: bigint, data: string }
@@ -38,15 +43,16 @@ export declare namespace IOrderSettler {
     }
 
   export interface OrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillPartnerRoute" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "owner" | "partnerOrderWitnessTypehash" | "partnerWitnessTypeString" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "TargetSet"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PartnerOrderFilled" | "TargetSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryStruct]): string;
 encodeFunctionData(functionFragment: 'fillChecked', values: [IOrderSettler.CheckStruct[], BigNumberish, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
+encodeFunctionData(functionFragment: 'fillPartnerRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.PartnerTermsStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
@@ -54,6 +60,8 @@ encodeFunctionData(functionFragment: 'isReceiving', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
+encodeFunctionData(functionFragment: 'partnerOrderWitnessTypehash', values?: undefined): string;
+encodeFunctionData(functionFragment: 'partnerWitnessTypeString', values?: undefined): string;
 encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
@@ -67,6 +75,7 @@ decodeFunctionResult(functionFragment: 'deliver', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillChecked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillPartnerRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
@@ -74,6 +83,8 @@ decodeFunctionResult(functionFragment: 'isReceiving', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'partnerOrderWitnessTypehash', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'partnerWitnessTypeString', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'permit2', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
@@ -124,6 +135,18 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
       export type InputTuple = [previousOwner: AddressLike, newOwner: AddressLike];
       export type OutputTuple = [previousOwner: string, newOwner: string];
       export interface OutputObject {previousOwner: string, newOwner: string };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace PartnerOrderFilledEvent {
+      export type InputTuple = [owner: AddressLike, nonce: BigNumberish, partner: AddressLike, token: AddressLike, amount: BigNumberish, appData: BytesLike];
+      export type OutputTuple = [owner: string, nonce: bigint, partner: string, token: string, amount: bigint, appData: string];
+      export interface OutputObject {owner: string, nonce: bigint, partner: string, token: string, amount: bigint, appData: string };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -218,6 +241,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    fillPartnerRoute: TypedContractMethod<
+      [order: IOrderSettler.OrderStruct, terms: IOrderSettler.PartnerTermsStruct, route: IOrderSettler.RouteStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >
+    
+
+    
     fillRoute: TypedContractMethod<
       [order: IOrderSettler.OrderStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
@@ -267,6 +298,22 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     owner: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    partnerOrderWitnessTypehash: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    partnerWitnessTypeString: TypedContractMethod<
       [],
       [string],
       'view'
@@ -357,6 +404,11 @@ getFunction(nameOrSignature: 'fillOnCurveExactOut'): TypedContractMethod<
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'fillPartnerRoute'): TypedContractMethod<
+      [order: IOrderSettler.OrderStruct, terms: IOrderSettler.PartnerTermsStruct, route: IOrderSettler.RouteStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'fillRoute'): TypedContractMethod<
       [order: IOrderSettler.OrderStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
@@ -388,6 +440,16 @@ getFunction(nameOrSignature: 'orderWitnessTypehash'): TypedContractMethod<
       'view'
     >;
 getFunction(nameOrSignature: 'owner'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'partnerOrderWitnessTypehash'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'partnerWitnessTypeString'): TypedContractMethod<
       [],
       [string],
       'view'
@@ -432,6 +494,7 @@ getFunction(nameOrSignature: 'witnessTypeString'): TypedContractMethod<
 getEvent(key: 'OrderFilled'): TypedContractEvent<OrderFilledEvent.InputTuple, OrderFilledEvent.OutputTuple, OrderFilledEvent.OutputObject>;
 getEvent(key: 'OwnershipTransferStarted'): TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
 getEvent(key: 'OwnershipTransferred'): TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
+getEvent(key: 'PartnerOrderFilled'): TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
 getEvent(key: 'TargetSet'): TypedContractEvent<TargetSetEvent.InputTuple, TargetSetEvent.OutputTuple, TargetSetEvent.OutputObject>;
 
     filters: {
@@ -450,6 +513,10 @@ getEvent(key: 'TargetSet'): TypedContractEvent<TargetSetEvent.InputTuple, Target
 
       'OwnershipTransferred(address,address)': TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
       OwnershipTransferred: TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
+    
+
+      'PartnerOrderFilled(address,uint256,address,address,uint256,bytes32)': TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
+      PartnerOrderFilled: TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
     
 
       'TargetSet(address,bool)': TypedContractEvent<TargetSetEvent.InputTuple, TargetSetEvent.OutputTuple, TargetSetEvent.OutputObject>;

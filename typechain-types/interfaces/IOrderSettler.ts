@@ -26,6 +26,11 @@ export declare namespace IOrderSettler {
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
   
 
+    export type PartnerTermsStruct = {partner: AddressLike, partnerBps: BigNumberish, appData: BytesLike}
+
+    export type PartnerTermsStructOutput = [partner: string, partnerBps: bigint, appData: string] & {partner: string, partnerBps: bigint, appData: string }
+  
+
     export type CallStruct = {target: AddressLike, token: AddressLike, amountIn: BigNumberish, amountAt: BigNumberish, data: BytesLike}
 
     export type CallStructOutput = [target: string, token: string, amountIn: bigint, amountAt: bigint, data: string] & {target: string, token: string, amountIn: bigint, amountAt: bigint, data: string }
@@ -38,20 +43,23 @@ export declare namespace IOrderSettler {
     }
 
   export interface IOrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "deliver" | "fillChecked" | "fillOnCurve" | "fillOnCurveExactOut" | "fillPartnerRoute" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isReceiving" | "isTarget" | "orderWitnessTypehash" | "partnerOrderWitnessTypehash" | "partnerWitnessTypeString" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "TargetSet"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "PartnerOrderFilled" | "TargetSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryStruct]): string;
 encodeFunctionData(functionFragment: 'fillChecked', values: [IOrderSettler.CheckStruct[], BigNumberish, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
+encodeFunctionData(functionFragment: 'fillPartnerRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.PartnerTermsStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isReceiving', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
+encodeFunctionData(functionFragment: 'partnerOrderWitnessTypehash', values?: undefined): string;
+encodeFunctionData(functionFragment: 'partnerWitnessTypeString', values?: undefined): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setExecutor', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'setTarget', values: [AddressLike, boolean]): string;
@@ -61,12 +69,15 @@ encodeFunctionData(functionFragment: 'witnessTypeString', values?: undefined): s
 decodeFunctionResult(functionFragment: 'fillChecked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillPartnerRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isReceiving', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'partnerOrderWitnessTypehash', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'partnerWitnessTypeString', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'permit2', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setExecutor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTarget', data: BytesLike): Result;
@@ -90,6 +101,18 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
       export type InputTuple = [owner: AddressLike, nonce: BigNumberish, recipient: AddressLike, tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, amountOut: BigNumberish, feeAmount: BigNumberish, feeInSwap: boolean];
       export type OutputTuple = [owner: string, nonce: bigint, recipient: string, tokenIn: string, tokenOut: string, amountIn: bigint, amountOut: bigint, feeAmount: bigint, feeInSwap: boolean];
       export interface OutputObject {owner: string, nonce: bigint, recipient: string, tokenIn: string, tokenOut: string, amountIn: bigint, amountOut: bigint, feeAmount: bigint, feeInSwap: boolean };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace PartnerOrderFilledEvent {
+      export type InputTuple = [owner: AddressLike, nonce: BigNumberish, partner: AddressLike, token: AddressLike, amount: BigNumberish, appData: BytesLike];
+      export type OutputTuple = [owner: string, nonce: bigint, partner: string, token: string, amount: bigint, appData: string];
+      export interface OutputObject {owner: string, nonce: bigint, partner: string, token: string, amount: bigint, appData: string };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -176,6 +199,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    fillPartnerRoute: TypedContractMethod<
+      [order: IOrderSettler.OrderStruct, terms: IOrderSettler.PartnerTermsStruct, route: IOrderSettler.RouteStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >
+    
+
+    
     fillRoute: TypedContractMethod<
       [order: IOrderSettler.OrderStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
@@ -217,6 +248,22 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     orderWitnessTypehash: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    partnerOrderWitnessTypehash: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    partnerWitnessTypeString: TypedContractMethod<
       [],
       [string],
       'view'
@@ -278,6 +325,11 @@ getFunction(nameOrSignature: 'fillOnCurveExactOut'): TypedContractMethod<
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'fillPartnerRoute'): TypedContractMethod<
+      [order: IOrderSettler.OrderStruct, terms: IOrderSettler.PartnerTermsStruct, route: IOrderSettler.RouteStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'fillRoute'): TypedContractMethod<
       [order: IOrderSettler.OrderStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
@@ -308,6 +360,16 @@ getFunction(nameOrSignature: 'orderWitnessTypehash'): TypedContractMethod<
       [string],
       'view'
     >;
+getFunction(nameOrSignature: 'partnerOrderWitnessTypehash'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'partnerWitnessTypeString'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
 getFunction(nameOrSignature: 'permit2'): TypedContractMethod<
       [],
       [string],
@@ -331,6 +393,7 @@ getFunction(nameOrSignature: 'witnessTypeString'): TypedContractMethod<
 
     getEvent(key: 'ExecutorSet'): TypedContractEvent<ExecutorSetEvent.InputTuple, ExecutorSetEvent.OutputTuple, ExecutorSetEvent.OutputObject>;
 getEvent(key: 'OrderFilled'): TypedContractEvent<OrderFilledEvent.InputTuple, OrderFilledEvent.OutputTuple, OrderFilledEvent.OutputObject>;
+getEvent(key: 'PartnerOrderFilled'): TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
 getEvent(key: 'TargetSet'): TypedContractEvent<TargetSetEvent.InputTuple, TargetSetEvent.OutputTuple, TargetSetEvent.OutputObject>;
 
     filters: {
@@ -341,6 +404,10 @@ getEvent(key: 'TargetSet'): TypedContractEvent<TargetSetEvent.InputTuple, Target
 
       'OrderFilled(address,uint256,address,address,address,uint256,uint256,uint256,bool)': TypedContractEvent<OrderFilledEvent.InputTuple, OrderFilledEvent.OutputTuple, OrderFilledEvent.OutputObject>;
       OrderFilled: TypedContractEvent<OrderFilledEvent.InputTuple, OrderFilledEvent.OutputTuple, OrderFilledEvent.OutputObject>;
+    
+
+      'PartnerOrderFilled(address,uint256,address,address,uint256,bytes32)': TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
+      PartnerOrderFilled: TypedContractEvent<PartnerOrderFilledEvent.InputTuple, PartnerOrderFilledEvent.OutputTuple, PartnerOrderFilledEvent.OutputObject>;
     
 
       'TargetSet(address,bool)': TypedContractEvent<TargetSetEvent.InputTuple, TargetSetEvent.OutputTuple, TargetSetEvent.OutputObject>;

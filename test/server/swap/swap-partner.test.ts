@@ -168,7 +168,7 @@ describe('orders with a partner', () => {
       expect(BigInt(quote.quote.feeAmount) > BigInt(plain.quote.feeAmount)).to.equal(true);
       const { txHash } = await filled(quote);
       const receipt = (await chain.provider.getTransactionReceipt(txHash!))!;
-      expect(receipt.gasUsed <= 160_000n + 100_000n, `${receipt.gasUsed}`).to.equal(true);
+      expect(receipt.gasUsed <= 160_000n + 65_000n, `${receipt.gasUsed}`).to.equal(true);
     });
 
     it('have a price without a wallet', async () => {
