@@ -49,7 +49,7 @@ export const DEFAULT_GAS: GasModel = {
   routeCall: 87_000n,
   routeOwnCall: 144_000n,
   permit: 55_000n,
-  partner: 65_000n,
+  partner: 66_000n,
   checks: 7_000n,
   checksPlace: 6_000n,
 };
