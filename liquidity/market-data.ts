@@ -44,6 +44,8 @@ export interface MarketData {
   paths(question: PathQuestion, head: Head, atSec: number): Promise<Source[]>;
   /** Whether the settler looks at conditions before it fills an order; one that was deployed before it could does not. */
   canCheck(): Promise<boolean>;
+  /** Whether the settler fills orders with a partner or a hash. */
+  canPayPartners(): Promise<boolean>;
   /** Where a single place is called, our own curve as a leg of a path among them. Throws RangeError for an id that no venue knows. */
   venueOf(id: string): TradedVenue;
   /** The amount on the other side as the venue of an external source quotes it; null when it would not trade. Throws RangeError likewise. */
@@ -170,6 +172,7 @@ export function createMarketData(
       return data.orderWei + BigInt(calls) * data.callWei + gas * weiPerGas;
     },
     canCheck: () => settlerCode.has('fillChecked'),
+    canPayPartners: () => settlerCode.has('fillPartnerRoute'),
     venueOf: (id) => (id === OWN ? ownVenue : venueOf(id)),
     quote: (trade, head) => venueOf(trade.id).quote(trade, head),
   };

@@ -5,7 +5,7 @@ import { agreedOn, codeAt, type EthReader } from './eth.js';
 
 const SETTLER = OrderSettler__factory.createInterface();
 /** Functions that not every settler has. */
-type Newer = 'fillWithPermit' | 'fillChecked';
+type Newer = 'fillWithPermit' | 'fillChecked' | 'fillPartnerRoute';
 
 interface SettlerCode {
   /** Whether its code has the function. Asked of the chain until most endpoints say so, and then kept. */

@@ -49,7 +49,7 @@ export const DEFAULT_GAS: GasModel = {
   routeCall: 87_000n,
   routeOwnCall: 144_000n,
   permit: 55_000n,
-  partner: 100_000n,
+  partner: 66_000n,
   checks: 9_000n,
   checksPlace: 6_000n,
 };

@@ -1,6 +1,13 @@
 /** The partner of a quote and its hash: what may be asked for, and what answers say of them. */
 import { z } from 'zod';
-import { grossUnits, MOST_PARTNER_BPS, NO_HASH, partnerUnits, type PartnerTerms } from '../../core/swap/partner.js';
+import {
+  grossUnits,
+  hasTerms,
+  MOST_PARTNER_BPS,
+  NO_HASH,
+  partnerUnits,
+  type PartnerTerms,
+} from '../../core/swap/partner.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
@@ -39,6 +46,12 @@ export const termsOf = ({ partner = undefined, partnerBps = 0, appData = undefin
   partnerBps,
   appData: appData === undefined || appData === NO_HASH ? null : appData,
 });
+
+/** Throws 400 for terms that the settler of this deployment does not know, as one that is older than they are. */
+export async function refuseUnpayable({ marketData }: Pick<SwapDeps, 'marketData'>, asked: Asked): Promise<void> {
+  if (hasTerms(termsOf(asked)) && !(await marketData.canPayPartners()))
+    throw badRequest("partner, appData: this deployment's settler fills no orders with them");
+}
 
 /** Throws 400 for a part above the operator's limit. */
 export function checkPartnerBps(

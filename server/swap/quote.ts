@@ -27,7 +27,7 @@ import { approvalAnswer, approvalState, bringsPermit, type ApprovalState } from 
 import { createCheckGas, type Check } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
-import { checkPartnerBps, partnerAnswer, partnerFields, partnerProblems, termsOf } from './partner.js';
+import { checkPartnerBps, partnerAnswer, partnerFields, partnerProblems, refuseUnpayable, termsOf } from './partner.js';
 import { typedDataOf, type QuoteStore } from './quote-store.js';
 import { refuseWhileSpent, refusedFor, standingOf, withPermit } from './standing.js';
 import { requireToken } from './tokens.js';
@@ -99,6 +99,7 @@ export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits
   return async (ctx) => {
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
+    await refuseUnpayable(deps, request);
     await refuseWhileUnable(deps, request);
     const { sellToken, from: owner } = request;
     const check = await checkGasOf(owner);
