@@ -180,6 +180,7 @@ if (hasBrowser()) {
           await page.locator('pre').filter({ hasText: says }).waitFor();
         }
       };
+      await page.goto(`${url}/swap`);
       await page.getByLabel('You sell', { exact: true }).fill('0.75');
       await page.getByText('Copy as viem').click();
       await shows({

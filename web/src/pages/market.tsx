@@ -30,6 +30,7 @@ export function MarketPage() {
       .filter(({ coin }) => coin === coinOf(market))
       .map(({ limitPx }) => text(exact(limitPx))),
   );
+  const isEmpty = book.data !== null && bids.length + asks.length === 0;
   const sides = useMemo(() => ({ bids, asks }), [book.data]);
   const prepared = curve.data?.prepared ?? null;
   const taken = {
@@ -88,7 +89,7 @@ export function MarketPage() {
         <p role="status" className="chart blank">
           Loading the book …
         </p>
-      ) : bids.length + asks.length === 0 ? (
+      ) : isEmpty && prepared === null ? (
         <p role="status" className="chart blank">
           The book is empty: no maker quotes here now.
         </p>
@@ -96,6 +97,7 @@ export function MarketPage() {
         <DepthChart sides={sides} curve={prepared} taken={taken} base={base} quote={quote} />
       )}
       <p className="caption">
+        {isEmpty && prepared !== null && 'The book is empty at the moment. '}
         Steps: the book now (at most 20 prices a side). Lines: the curve that takers trade against, cut from the book of{' '}
         {prepared ? <Age sinceMs={prepared.cut.time_ms} /> : 'a moment'} ago. Shaded: what is gone of it, by swaps or
         when it was posted over earlier ones. Off the book: how much worse than by the book now a taker of all of it is
