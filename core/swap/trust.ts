@@ -179,7 +179,7 @@ export function limitWithin(
 }
 
 /** How an order is sent over these sources: as it is, checked first, or not at all. */
-export type Way = 'plain' | 'checked' | null;
+type Way = 'plain' | 'checked' | null;
 
 /**
  * How an order over these sources may be sent for the owner with the full gas limit of such a transaction. A quote needs that, because
