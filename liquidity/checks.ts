@@ -68,8 +68,8 @@ async function amountsNow(
   // Of a purchase each leg buys what it was to buy, and the first alone may cost more.
   if (kind === 'buy') {
     const [first, ...rest] = [...via, outUnits];
-    const cost = await quoted(0, first!);
-    return cost === null ? null : [cost, first!, ...rest];
+    const cost = await quoted(0, first);
+    return cost === null ? null : [cost, first, ...rest];
   }
   const amounts = [inUnits];
   for (let i = 0; i < hops.length; i++) {

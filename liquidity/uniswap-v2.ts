@@ -1,7 +1,6 @@
 /** Pairs of Uniswap v2: one per pair of tokens, priced by its reserves and quoted by the router. */
 import { Interface, getCreate2Address, keccak256, solidityPacked } from 'ethers';
 import { MAX_RESERVE, pairBox, pairSource, type PairState } from '../core/swap/pair-source.js';
-import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';

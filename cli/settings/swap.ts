@@ -38,13 +38,13 @@ export const swapSettings = {
     "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has sent a swap of its own",
   ),
   SWAP_NEW_ACCOUNT_GAS: integer(0, 10_000_000, 94_000).describe(
-    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 80,000 refuses new accounts',
+    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 77,000 refuses new accounts, less than 80,000 where the settler can not check orders',
   ),
   SWAP_NEW_CONTRACT_GAS: integer(0, 10_000_000, 94_000).describe(
     'the same for an account with code, whose check can burn all the gas of a transaction, 150,000 to 240,000: that much lets such accounts begin with an order instead of two swaps',
   ),
   SWAP_NEW_PERMIT_GAS: integer(0, 10_000_000, 60_000).describe(
-    'added to SWAP_NEW_ACCOUNT_GAS for an order that brings its approval by signature, which is burnt, too, if it reverts; less than 41,000 refuses such orders of new accounts',
+    'with a settler that can not check orders before it fills them: added to SWAP_NEW_ACCOUNT_GAS for one that brings its approval by signature, which is burnt, too, if it reverts; less than 41,000 refuses such orders of new accounts',
   ),
   SWAP_NEWCOMERS_GAS_PER_HOUR: integer(0, 1_000_000_000, 12_000_000).describe(
     'most gas that transactions for all accounts without a fill or swap of their own may burn by reverting in an hour; unmined ones count with their whole limit',

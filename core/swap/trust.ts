@@ -19,9 +19,9 @@ const MOST_CREDIT_GAS = 700_000n;
 const OWN_GAS = 80_000n;
 /**
  * Most gas that a checked transaction burns where what it relies on has changed, for an owner whether with code by then or not: its data and
- * what is asked about the owner, for each place what is asked about that, and the data of an approval. Whatever spoils it otherwise costs more.
+ * what is asked about the owner, for each place what is asked about that, and an approval that fails. Whatever spoils it otherwise costs more.
  */
-const CHECKED_GAS = { order: 60_000n, place: 15_000n, permit: 8_000n } as const;
+const CHECKED_GAS = { order: 62_000n, place: 15_000n, permit: 17_000n } as const;
 
 /**
  * A fill or swap of an owner, or a reverted transaction for it. Whether a trade of another address preceded a revert does not matter: the
@@ -179,7 +179,7 @@ export function limitWithin(
 }
 
 /** How an order is sent over these sources: as it is, checked first, or not at all. */
-export type Way = 'plain' | 'checked' | null;
+type Way = 'plain' | 'checked' | null;
 
 /**
  * How an order over these sources may be sent for the owner with the full gas limit of such a transaction. A quote needs that, because

@@ -29,7 +29,7 @@ import { checkGasIn, decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { UnwantedError } from '../chain/outbox.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
-import { checkedCalldata } from './checked.js';
+import { createCover, type Filling, type Tried, type Trusted } from './covered.js';
 import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
@@ -38,7 +38,7 @@ import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
 import { riskOf, sentAs, type Risk } from './risk.js';
-import { simulate, type Simulated } from './simulate.js';
+import { simulate } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 import { createTurns } from './turns.js';
 import { walletsOf, type Wallet } from './wallets.js';
@@ -59,13 +59,6 @@ interface Progress {
   /** Key of the newest attempt if nothing was signed for it, for example because the node did not answer. */
   begun: string | null;
 }
-
-/** A route as it was simulated. */
-type Tried = Simulated & { parts: readonly Part[] };
-/** A route that fulfils the signed order. */
-type Filling = Extract<Tried, { ok: true }>;
-/** A fulfilling route whose risk the owner's credit covers, with its most gas. */
-type Trusted = Filling & { mostGas: bigint };
 
 const ORDERS_PER_ROUND = 128;
 /** Limit orders beside them, which wait for weeks and must not delay the others. */
@@ -100,6 +93,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const costs = createOrderCosts(deps);
   const limits = createLimitOrders(deps);
   const turns = createTurns();
+  const coveredOf = createCover(deps);
   /** Block at which an order was last tried. */
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
@@ -362,27 +356,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return single !== null && single.ok ? coveredOf(one, [single], risk, head) : trusted;
   }
 
-  /** Those that are covered as they are; otherwise those that are when they are checked first. */
-  async function coveredOf(
-    one: PendingOrder,
-    fillings: readonly Filling[],
-    risk: Risk,
-    head: Head,
-  ): Promise<Trusted[] | Refusal> {
-    const plain = fillings.flatMap((filling) => bounded(filling, risk));
-    if (plain.length > 0 || !risk.canCheck) return plain.length > 0 ? plain : risk.refusal;
-    let { refusal } = risk;
-    for (const filling of fillings) {
-      const data = await checkedCalldata(one, filling, marketData, head, toSec(deps.nowMs()));
-      if (data === null) continue;
-      const checked = await simulate(rpc, outbox.signer, deps.settler, data, 2n * deps.maxGas);
-      if (!checked.ok) ({ refusal } = checked);
-      const trusted = checked.ok ? bounded({ ...checked, parts: filling.parts }, risk) : [];
-      if (trusted.length > 0) return trusted;
-    }
-    return refusal;
-  }
-
   /** The best route now, with the quoted fee; costs beyond those of the quoted route count against it. */
   async function replan(
     quote: SwapQuote,
@@ -490,12 +463,6 @@ function expiryReason(attempts: readonly SwapAttempt[]): { code: string; message
 
 function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; outUnits: bigint }): boolean {
   return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
-}
-
-/** The transaction with the most gas that it may be given; none when it may not be risked. */
-function bounded(filling: Filling, risk: Risk): Trusted[] {
-  const mostGas = risk.mostGas(filling);
-  return mostGas === null ? [] : [{ ...filling, mostGas }];
 }
 
 /** Routes of one part are equal if their source is, whatever the amount. */

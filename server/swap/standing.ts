@@ -43,7 +43,7 @@ export function refusedFor({ dealings, isCode }: Standing): ApiError {
   }
   const why = isCode
     ? 'an account with code is served once it has swapped twice by itself'
-    : 'an order over several venues is for owners whose orders or own swaps were filled before, and none trades this amount alone; ask for less';
+    : 'an order over so many venues is for owners whose orders or own swaps were filled before, and none trades this amount alone; ask for less';
   return new ApiError(400, code, `from: ${why}`);
 }
 

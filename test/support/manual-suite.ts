@@ -47,8 +47,8 @@ interface SwapTest {
   taker: Wallet;
 }
 
-/** What a test of swaps changes of the API and of the executor. */
-export type SwapChanges = [api?: Partial<SwapDeps>, executor?: Partial<ExecutorDeps>];
+/** What a test of swaps changes of the API and of the executor, and whether the settler is one that can't check orders. */
+export type SwapChanges = [api?: Partial<SwapDeps>, executor?: Partial<ExecutorDeps>, isOldSettler?: boolean];
 
 /** The same with swap API and executor; on both databases with `forEachDatabase`. */
 export function forEachSwapStack(

@@ -148,6 +148,8 @@ export async function startSwapStack(
   chain: ManualChain,
   change: Partial<SwapDeps> = {},
   executorChange: Partial<ExecutorDeps> = {},
+  /** As if the settler had been deployed before it could check orders. */
+  isOldSettler = false,
 ): Promise<SwapStack> {
   const keepers = await startKeepers(db, chain);
   const { manifest } = chain;
@@ -165,7 +167,7 @@ export async function startSwapStack(
       return kind.create(rpc, Object.fromEntries(places) as VenueContracts);
     },
   );
-  const marketData = createMarketData(
+  const market = createMarketData(
     {
       eth: rpc,
       contracts: {
@@ -181,6 +183,7 @@ export async function startSwapStack(
     },
     (venue, error) => logger.error({ venue, err: error }, 'a venue failed'),
   );
+  const marketData = isOldSettler ? { ...market, canCheck: () => Promise.resolve(false) } : market;
   const readiness = () => ({ ready: isReady, reason: isReady ? null : 'stale_ledger' });
   const swapDeps: SwapDeps = {
     db,

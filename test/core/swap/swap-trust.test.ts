@@ -12,8 +12,8 @@ import {
   type Standing,
 } from '../../../core/swap/trust.js';
 
-/** What a checked transaction burns, and more of it for each place. */
-const [CHECKED, PLACE] = [60_000n, 15_000n];
+/** What a checked transaction burns, and more of it for each place, and with an approval. */
+const [CHECKED, PLACE, PERMIT] = [62_000n, 15_000n, 17_000n];
 const limits = { underWay: [] as Sent[], maxReverts: 2, newAccountGas: 94_000n };
 const own: Risky = { venues: 1, pools: 0, gasLimit: 200_000n, isCode: false };
 const split: Risky = { venues: 2, pools: 1, gasLimit: 350_000n, isCode: false };
@@ -128,7 +128,7 @@ describe('what is risked for an owner of signed orders', () => {
   it('is little for what looks first, even if the account gets code, and all of what does not', () => {
     const checked = { ...own, isChecked: true, canCheck: true };
     expect(riskGas(checked)).to.equal(CHECKED + PLACE);
-    expect(riskGas({ ...checked, isCode: true, beforeGas: 55_000n })).to.equal(CHECKED + PLACE + 8_000n);
+    expect(riskGas({ ...checked, isCode: true, beforeGas: 55_000n })).to.equal(CHECKED + PLACE + PERMIT);
     expect(riskGas({ ...split, isChecked: true, canCheck: true })).to.equal(CHECKED + 2n * PLACE);
     expect(riskGas({ ...checked, gasLimit: 40_000n })).to.equal(40_000n);
     expect(riskGas({ ...own, canCheck: true })).to.equal(200_000n);
@@ -141,7 +141,7 @@ describe('what is risked for an owner of signed orders', () => {
       ...['checked', 'checked', 'checked'],
     ]);
     expect(way([], ['own'], false, 55_000n), 'with an approval').to.equal('checked');
-    expect(way([], ['own', 'pool', 'other']), '105,000 of 94,000').to.equal(null);
+    expect(way([], ['own', 'pool', 'other']), '107,000 of 94,000').to.equal(null);
     expect([way([fill], ['own']), way([fill], ['pool'])]).to.deep.equal(['plain', 'checked']);
     expect([way([fill, fill], ['pool']), way([revert(60_000n)], ['own'])]).to.deep.equal(['plain', null]);
     expect([way([swap], ['own']), way([], ['own'], true)]).to.deep.equal(['checked', null]);

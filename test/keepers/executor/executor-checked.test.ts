@@ -1,9 +1,12 @@
 /** New accounts that spoil the order that was sent for them: it looks first, so that each way costs them more than the service. */
 import { expect } from 'chai';
 import { Contract, MaxUint256, Transaction, Wallet, parseEther, parseUnits, type TransactionResponse } from 'ethers';
-import type { Hex } from '../../../core/types.js';
+import { permitTypedData } from '../../../core/swap/typed-data.js';
+import type { Address, Hex } from '../../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
 import { fillIn } from '../../../keepers/executor/permits.js';
+import { permitCall } from '../../../liquidity/permits.js';
+import { digestOf } from '../../../server/swap/signature.js';
 import { forOneDatabase } from '../../support/db.js';
 import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';
 import { sellToPool } from '../../support/contracts/pool-router.js';
@@ -20,7 +23,7 @@ const FIRST = { gasLimit: 500_000n, gasPrice: parseUnits('40', 'gwei') };
 const ERC20 = ['function transfer(address, uint256)', 'function approve(address, uint256)'];
 const PERMIT2 = ['function invalidateUnorderedNonces(uint256 wordPos, uint256 mask)'];
 /** What a checked transaction burns, as core/swap/trust.ts reckons: over one place, and with an approval. */
-const [MOST_GAS, MOST_PERMIT_GAS] = [75_000n, 83_000n];
+const [MOST_GAS, MOST_PERMIT_GAS] = [77_000n, 94_000n];
 
 forOneDatabase((name, open) =>
   describe(`orders that look first, on ${name}`, () => {
@@ -95,6 +98,19 @@ forOneDatabase((name, open) =>
       await mine();
       return DELEGATION_GAS;
     };
+    /** Another approval of the owner's with the same nonce at the token, which anybody submits. */
+    const byTokenNonce: Spoil = async ({ owner, sold }) => {
+      const terms = {
+        owner: owner.address.toLowerCase() as Address,
+        spender: chain.address('taker2').toLowerCase() as Address,
+        nonce: 0n,
+        deadlineSec: 2 ** 40,
+      };
+      const domain = { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: stack.token(sold) };
+      const signature = owner.signingKey.sign(digestOf(permitTypedData('eip2612', domain, terms))).serialized as Hex;
+      const data = permitCall('eip2612', terms, signature);
+      return mined(chain.wallet('taker2').sendTransaction({ to: stack.token(sold), data, ...FIRST }));
+    };
     /** Costs an approved maker nothing. */
     const byMaker: Spoil = async () => {
       await stack.keepers.order(
@@ -109,7 +125,10 @@ forOneDatabase((name, open) =>
       await mine();
       return 0n;
     };
+    /** Of somebody who has approved the router before. */
     const byTrade: Spoil = async () => {
+      const weth = new Contract(stack.token('WETH'), ERC20, chain.wallet('taker2'));
+      await mined(weth.getFunction('approve').send(chain.manifest.contracts['uniswapV3Router'], MaxUint256, FIRST));
       const trade = { tokenIn: stack.token('WETH'), tokenOut: stack.token('USDC'), amountIn: 10n ** 15n };
       return mined(sellToPool(chain, 'taker2', trade, FIRST));
     };
@@ -127,7 +146,7 @@ forOneDatabase((name, open) =>
         slippageBps: 0,
         routingPreference: isPool ? 'auto' : 'onlyService',
       });
-      expect(quote.route.map(({ source }) => source)).to.deep.equal([isPool ? 'uniswap-v3' : 'own']);
+      expect(quote.route.map(({ source }) => source)).to.deep.equal([isPool ? 'uniswap-v3:500' : 'own']);
       const extra = isPermit ? { approvalSignature: await signApproval(quote, owner) } : {};
       const { status, body } = await stack.submit(quote, owner, extra);
       expect(status, JSON.stringify(body)).to.equal(200);
@@ -173,6 +192,7 @@ forOneDatabase((name, open) =>
       // An account without ether gets it first.
       ['uses up the nonce', byNonce, TRANSFER_GAS],
       ['empties its wallet', byTransfer, TRANSFER_GAS],
+      ['uses up its nonce at the token', byTokenNonce, 0n],
       ['gets code', byCode, 0n],
       ['has a maker take its quotes away', byMaker, 0n],
     ] as const) {

@@ -432,7 +432,7 @@ describe('orders that lean on one balance', () => {
       expect(await sentSince(start)).to.deep.include({ filled: 0, reverted: 1 });
     });
 
-    it('loses the limit of one transaction, once, by code that appears while it is under way', async () => {
+    it('loses less than an account costs by code that appears while its transaction is under way', async () => {
       const [griefer] = (await createOwners(chain, 'USDC', 1, usdc('5000'))) as [Wallet];
       const start = await chain.provider.getBlockNumber();
       await submit(griefer);
@@ -442,12 +442,12 @@ describe('orders that lean on one balance', () => {
       await stack.keepers.watcher.scan();
       const { reverted, lostGas } = await sentSince(start);
       expect(reverted).to.equal(1);
-      // A new account, and the delegation: 94k and 34k to 46k.
-      expect(lostGas <= 250_000n, String(lostGas)).to.equal(true);
+      // The delegation costs 34k to 46k beside.
+      expect(lostGas < SETUP_GAS, String(lostGas)).to.equal(true);
       await chain.provider.send('hardhat_setCode', [griefer.address, '0x']);
       let spent = 0n;
-      // What was burnt is made up for before anything is sent again.
-      while (spent + SETUP_GAS < lostGas + 80_000n) {
+      // What was burnt is made up for before anything is sent again, as far as a transaction may burn it.
+      while (spent + SETUP_GAS < lostGas + 77_000n) {
         const { orderId } = await submit(griefer, usdc('10'));
         await stack.land();
         const { status, reason } = await stack.order(orderId!);

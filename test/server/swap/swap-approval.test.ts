@@ -1,7 +1,8 @@
 /** Owners without ETH who never approved Permit2, and sign that, too. */
 import { expect } from 'chai';
 import { Contract, MaxUint256, Transaction, Wallet, parseUnits, toBeHex } from 'ethers';
-import { DEFAULT_GAS } from '../../../core/swap/pricing.js';
+import { DEFAULT_GAS, checksGasOf } from '../../../core/swap/pricing.js';
+import { OWN } from '../../../core/swap/source.js';
 import { permitTypedData } from '../../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
@@ -130,7 +131,7 @@ describe('approvals by signature', () => {
       const feeOf = ({ quote: { feeAmount } }: QuoteAnswer) => BigInt(feeAmount);
       const fee = feeOf(await quoteOf(taker));
       const paid = ((feeOf(quote) - fee) * 1_000n) / fee;
-      const more = (DEFAULT_GAS.permit * 1_000n) / DEFAULT_GAS.own;
+      const more = (DEFAULT_GAS.permit * 1_000n) / (DEFAULT_GAS.own + checksGasOf(DEFAULT_GAS, [OWN]));
       expect(paid, 'the fee pays for the gas of the approval').to.be.within(more - 20n, more + 20n);
       const orderId = await submitted(quote, owner);
       await stack.land();
@@ -277,10 +278,10 @@ describe('approvals by signature', () => {
       expect(await allowanceOf(owner)).to.equal(0n);
     });
 
-    it('counts what a permit burns: without more credit a new owner must swap by itself first', async () => {
+    it('counts what a permit burns where nothing is checked: without more credit a new owner must swap by itself first', async () => {
       await stack.stop();
       // What the executor risks is its own: this server quotes more.
-      await start({ newPermitGas: 60_000n }, { newPermitGas: 0n });
+      await start({ newPermitGas: 60_000n }, { newPermitGas: 0n }, true);
       const owner = await newOwner();
       const orderId = await submitted(await quoteOf(owner), owner);
       await stack.executor.round();
