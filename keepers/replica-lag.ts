@@ -5,7 +5,7 @@ import { startLoop, type Loop } from './loop.js';
 
 const INTERVAL_MS = 500;
 
-export interface ReplicaWatch {
+interface ReplicaWatch {
   /** Null while nothing is known: before the first look, and for a replica that never said. Time since the newest look counts. */
   lagMs(): number | null;
   /** Whether what is read may be older than the bound. */

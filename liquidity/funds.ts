@@ -17,7 +17,7 @@ interface Look {
 }
 
 /** In units of the token; null where it answers nothing. */
-export interface Funds {
+interface Funds {
   balanceUnits: bigint | null;
   allowanceUnits: bigint | null;
 }

@@ -69,7 +69,7 @@ export interface HttpOptions {
   reader: ReaderFacts | null;
 }
 
-export interface ReaderFacts {
+interface ReaderFacts {
   lagMs(): number | null;
   isBehind(): boolean;
 }
