@@ -54,8 +54,9 @@ const evasiveRows = ({ aloneP99Ms, besideP99Ms, evasivePerSec }: EvasiveFigures)
   },
 ];
 
-const pricesRows = ({ trades, meanBps, worstBps, oursAlone }: PriceFigures): Row[] => [
+const pricesRows = ({ trades, meanBps, medianBps, worstBps, oursAlone }: PriceFigures): Row[] => [
   { goal: '', what: `ours against Uniswap alone, ${trades} trades, mean`, value: meanBps, unit: 'bps', bound: null },
+  { goal: '', what: 'the same, median', value: medianBps, unit: 'bps', bound: null },
   { goal: '', what: 'the same, worst', value: worstBps, unit: 'bps', bound: { atLeast: 0 } },
   { goal: '', what: 'trades beside, that the pools alone can not fill', value: oursAlone, unit: '', bound: null },
 ];

@@ -5,6 +5,7 @@
 import { toSafeInt } from '../../core/amounts.js';
 import { bestRoute, isNoRoute } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
+import { median } from '../gateway/measure.js';
 import { seededRandom } from '../../test/support/random.js';
 import { randomQuestion } from '../../test/support/worlds/random-questions.js';
 
@@ -18,12 +19,16 @@ export interface PriceFigures {
   trades: number;
   /** How much more a sale brings, or how much less a purchase costs, after gas; in basis points. */
   meanBps: number;
+  medianBps: number;
   worstBps: number;
   /** Trades that the pools alone have not the depth for; they are not among the others. */
   oursAlone: number;
 }
 
-/** Over 1,000 trades that both can fill: our curve and five pools against the best split over these pools. */
+/**
+ * Over 1,000 trades that both can fill: our curve and five pools against the best split over these pools. Amounts reach from a ten-thousandth of all
+ * the depth to all of it, where the pools alone move far: the mean is theirs, and the median that of a usual trade.
+ */
 export function measurePrices(): PriceFigures {
   const random = seededRandom(SEED);
   const gains: number[] = [];
@@ -44,5 +49,5 @@ export function measurePrices(): PriceFigures {
     gains.push(toSafeInt((gain * 10_000n * BigInt(PARTS)) / whole) / PARTS);
   }
   const meanBps = gains.reduce((sum, bps) => sum + bps, 0) / gains.length;
-  return { trades: gains.length, meanBps, worstBps: Math.min(...gains), oursAlone };
+  return { trades: gains.length, meanBps, medianBps: median(gains), worstBps: Math.min(...gains), oursAlone };
 }

@@ -24,8 +24,7 @@ import {
   swapPermits,
   unknownCosts,
 } from './0038-0044-columns.js';
-import { reverts } from './0048-reverts.js';
-import { partners } from './0049-partners.js';
+import { partners, reverts } from './0048-0049-columns.js';
 import { swapFees } from './0040-swap-fees.js';
 import { limitOrders, paidGas } from './0045-0046-columns.js';
 import { packedBooks } from './0047-packed-books.js';

@@ -31,8 +31,18 @@ describe('gas', function () {
     expect(DEFAULT_GAS, '`npm run bench:swap` prints it').to.deep.equal(gasModelOf(readSnapshot()));
     for (const route of ROUTE_NAMES) {
       const charged = gasOf(DEFAULT_GAS, ROUTES[route]);
-      const measured = rows.filter(({ id }) => id.startsWith(`order.${route}.`)).map(({ gas }) => BigInt(gas));
+      const ofRoute = rows.filter(({ id }) => id.startsWith(`order.${route}.`));
+      const gasOfThose = (isPartnered: boolean): bigint[] =>
+        ofRoute.filter(({ id }) => id.endsWith('.partner') === isPartnered).map(({ gas: one }) => BigInt(one));
+      const measured = gasOfThose(false);
       expect(measured).to.have.length(10);
+      const partnered = gasOfThose(true);
+      expect(partnered).to.have.length(8);
+      const most = charged + DEFAULT_GAS.partner;
+      expect(
+        partnered.every((one) => one <= most),
+        `${route} with a partner: ${most}`,
+      ).to.equal(true);
       const highest = measured.reduce((a, b) => (a > b ? a : b));
       expect(charged >= highest, `${route}: ${charged} for ${highest}`).to.equal(true);
       // What is charged beyond the costliest order is a nonce word of its own, and that parts are charged at their highest.

@@ -171,7 +171,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   /** The server answers in the order in which it was asked, so that an earlier subscription with this key was another one when it was sent again. */
   function acknowledged({ method, subscription }: FrameOf<'subscriptionResponse'>['data']): void {
     if (method !== 'subscribe') return;
-    const key = keyOf(subscription as Subscription);
+    const key = keyOf(subscription);
     const at = sent.indexOf(key);
     if (at < 0) return;
     sent.splice(at, 1);

@@ -1,6 +1,22 @@
 import { amount } from '../db/columns.js';
 import type { Migration } from './tables.js';
 
+const COSTS = ['post_costs', 'settlement_costs', 'order_costs'] as const;
+
+/** Why a transaction reverted stands with what it cost, and the newest one of a signer is found without reading the others. */
+export const reverts: Migration = {
+  name: '0048-reverts',
+  async up(db) {
+    for (const name of COSTS) {
+      await db.schema.alterTable(name, (table) => table.text('revert_reason').nullable());
+      await db.raw(`create index ${name}_reverted on ${name} (signer, nonce) where succeeded = 0 and hash <> '0x'`);
+    }
+  },
+  async down() {
+    throw new Error('The logs are append-only; restore a backup or use another database');
+  },
+};
+
 /** An order may give a partner a part of what it buys, and have a hash; its fill says what the partner was sent. */
 export const partners: Migration = {
   name: '0049-partners',
