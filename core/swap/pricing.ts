@@ -50,7 +50,7 @@ export const DEFAULT_GAS: GasModel = {
   routeOwnCall: 144_000n,
   permit: 55_000n,
   partner: 66_000n,
-  checks: 9_000n,
+  checks: 10_000n,
   checksPlace: 6_000n,
 };
 
