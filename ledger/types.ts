@@ -356,6 +356,9 @@ export interface Publication {
   /** Leading segments of each side that equal the book, as the post named them. */
   exactAskKnots: number;
   exactBidKnots: number;
+  /** Worst error of each side at any amount, against the book it was cut from; null where an older version prepared it. */
+  askErrorPpb: number | null;
+  bidErrorPpb: number | null;
   deadlineSec: number;
   preparedMs: number;
   txKey: string;

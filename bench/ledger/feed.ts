@@ -226,6 +226,8 @@ async function prepare(
         askKnots: 0,
         bidKnots: 0,
         maxErrorMilliBps: 0,
+        askErrorPpb: 12_345,
+        bidErrorPpb: null,
         compression: 0,
         exactAskKnots: 0,
         exactBidKnots: 0,

@@ -215,6 +215,8 @@ function publicationOf(seq: number): { post: PostSeen; publication: Publication 
     askKnots: 7,
     bidKnots: 7,
     maxErrorMilliBps: 0,
+    askErrorPpb: 12_345,
+    bidErrorPpb: null,
     compression: 1,
     exactAskKnots: 0,
     exactBidKnots: 0,

@@ -2,6 +2,7 @@ import type { Hex, Market, MarketSnapshot, Segment, Side } from '../types.js';
 import { exactKnots } from './carry.js';
 import { checkCurve, CurveCheckError, type PostedSides } from './check.js';
 import { chooseKnotStep, compressSide, type KnotPolicy, type KnotStep } from './compress.js';
+import { worstErrorPpb } from './error.js';
 import { CurveError } from './errors.js';
 import { sideLevels, type Level } from './levels.js';
 import { wordsHash } from './words.js';
@@ -18,6 +19,9 @@ export interface BuiltCurve extends PostedSides {
   bidLeftOutLots: bigint;
   askUnfollowedLots: bigint;
   bidUnfollowedLots: bigint;
+  /** The worst error at any amount that is offered; zero for an empty side. */
+  askErrorPpb: bigint;
+  bidErrorPpb: bigint;
 }
 
 /** Most segments of each side, 1..31, or one number for both; and the maximum error at any size, where 0 or absence means no maximum. */
@@ -55,6 +59,8 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
     bidLeftOutLots: bid.leftOutLots,
     askUnfollowedLots: ask.unfollowedLots,
     bidUnfollowedLots: bid.unfollowedLots,
+    askErrorPpb: worstErrorPpb(market, 'ask', askLevels, ask.segments),
+    bidErrorPpb: worstErrorPpb(market, 'bid', bidLevels, bid.segments),
   };
 }
 

@@ -83,6 +83,9 @@ const rowSchema: z.ZodType<PublicationRow> = z.strictObject({
   max_error_milli_bps: int,
   exact_ask_knots: int,
   exact_bid_knots: int,
+  // Rows of older versions lack them.
+  ask_error_ppb: int.nullable().default(null),
+  bid_error_ppb: int.nullable().default(null),
   cut_order_seq: int,
   cut_generation: int,
   cut_time_ms: int,

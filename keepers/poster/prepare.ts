@@ -1,3 +1,4 @@
+import { toSafeInt } from '../../core/amounts.js';
 import { buildCurve, chooseCurveKnots, type BuiltCurve } from '../../core/curve/build.js';
 import { COMPRESSION, type KnotPolicy } from '../../core/curve/compress.js';
 import { MAX_SEQ_STEP, type BlockRef, type FullPost, type PostRecord } from '../../core/curve/post.js';
@@ -174,6 +175,8 @@ interface Curve {
     | 'maxErrorMilliBps'
     | 'exactAskKnots'
     | 'exactBidKnots'
+    | 'askErrorPpb'
+    | 'bidErrorPpb'
   >;
   leftOut: LeftOut[];
 }
@@ -225,8 +228,11 @@ type RecordHead = Pick<FullPost, 'marketId' | 'seq' | 'deadlineSec'>;
 /** A touch keeps the words of the live curve, however new ones would be compressed now. */
 function touchOf(head: RecordHead, live: Publication): Curve {
   const { askWords, bidWords, wordsHash, askKnots, bidKnots, maxErrorMilliBps, compression } = live;
-  const { exactAskKnots, exactBidKnots } = live;
-  const made = { askKnots, bidKnots, maxErrorMilliBps, compression, exactAskKnots, exactBidKnots };
+  const { exactAskKnots, exactBidKnots, askErrorPpb, bidErrorPpb } = live;
+  const made = {
+    ...{ askKnots, bidKnots, maxErrorMilliBps, compression },
+    ...{ exactAskKnots, exactBidKnots, askErrorPpb, bidErrorPpb },
+  };
   return {
     record: { kind: 'touch', ...head, baseSeq: live.seq },
     words: { askWords, bidWords, wordsHash, ...made },
@@ -254,7 +260,11 @@ function postOf(
   };
   return {
     record: before === null ? full : cheaperPost(block, full, before.publication),
-    words: { askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION, exactAskKnots, exactBidKnots },
+    words: {
+      ...{ askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION, exactAskKnots, exactBidKnots },
+      askErrorPpb: toSafeInt(curve.askErrorPpb),
+      bidErrorPpb: toSafeInt(curve.bidErrorPpb),
+    },
     leftOut: leftOutOf(curve),
   };
 }

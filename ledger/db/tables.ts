@@ -108,6 +108,8 @@ declare module 'knex/types/tables.js' {
       exact_ask_knots: number;
       exact_bid_knots: number;
       max_error_milli_bps: number;
+      ask_error_ppb: number | null;
+      bid_error_ppb: number | null;
     };
     post_costs: {
       hash: Hex;

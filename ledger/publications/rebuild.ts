@@ -118,6 +118,14 @@ function checkWords(market: Market, snapshot: MarketSnapshot, publication: Publi
     const exact = `${made.exactAskKnots} and ${made.exactBidKnots}`;
     throw fault('words', `${exact} segments equal the book, recorded are ${exactAsks} and ${exactBids}`);
   }
+  const [askPpb, bidPpb] = [publication.askErrorPpb, publication.bidErrorPpb];
+  const differs = (recorded: number | null, ppb: bigint): boolean => recorded !== null && BigInt(recorded) !== ppb;
+  if (made !== null && (differs(askPpb, made.askErrorPpb) || differs(bidPpb, made.bidErrorPpb))) {
+    throw fault(
+      'words',
+      `errors are ${made.askErrorPpb} and ${made.bidErrorPpb} ppb, recorded are ${askPpb} and ${bidPpb}`,
+    );
+  }
   checkWordsHash(publication, fault);
   const curve = {
     asks: decodeSide(market, 'ask', askWords),

@@ -1,5 +1,6 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
+import { formatUnits } from '../../core/amounts.js';
 import { bigHex, decodeSide } from '../../core/curve/words.js';
 import { subticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Hex, Market, MarketSnapshot, Side, SnapshotOrder } from '../../core/types.js';
@@ -61,6 +62,9 @@ export const curveSchema = z
         /** Leading segments of each side that equal the book: consumption that ends within them is not raised. */
         exact_ask_knots: integerSchema,
         exact_bid_knots: integerSchema,
+        /** How much worse than the book the curve is for a taker at the worst amount, in basis points; null where an older version prepared it. */
+        ask_error_bps: decimalSchema.nullable(),
+        bid_error_bps: decimalSchema.nullable(),
         /** The words read as a walk reads them, best price first. */
         asks: z.array(segmentSchema),
         bids: z.array(segmentSchema),
@@ -105,6 +109,9 @@ function curveBody(market: Market, { post, publication, raised, snapshot, landed
 
 const wordHex = (word: bigint): Hex => `0x${bigHex(word, 32)}`;
 
+/** A basis point is 10^5 ppb. */
+const errorBps = (ppb: number | null): string | null => (ppb === null ? null : formatUnits(BigInt(ppb), 5));
+
 function preparedBody(market: Market, publication: Publication): CurveBody['prepared'] {
   const segments = (side: Side, words: readonly bigint[]) =>
     decodeSide(market, side, words).map(({ lengthUnits, subticks }) => ({
@@ -121,6 +128,8 @@ function preparedBody(market: Market, publication: Publication): CurveBody['prep
     bid_words: bidWords.map(wordHex),
     exact_ask_knots: publication.exactAskKnots,
     exact_bid_knots: publication.exactBidKnots,
+    ask_error_bps: errorBps(publication.askErrorPpb),
+    bid_error_bps: errorBps(publication.bidErrorPpb),
     asks: segments('ask', askWords),
     bids: segments('bid', bidWords),
   };

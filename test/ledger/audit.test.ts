@@ -54,6 +54,8 @@ const prepared = (market: number, seq: number): Stored<'publications'> => ({
   exact_ask_knots: 0,
   exact_bid_knots: 0,
   max_error_milli_bps: 0,
+  ask_error_ppb: null,
+  bid_error_ppb: null,
 });
 
 /** The connection, with the most rows at a time that were read and not yet passed on. */

@@ -286,6 +286,8 @@ function publicationOf(seq: number, change: Partial<Publication> = {}): Publicat
     bidKnots: 7,
     compression: 1,
     maxErrorMilliBps: 5_000,
+    askErrorPpb: 12_345,
+    bidErrorPpb: null,
     exactAskKnots: 15,
     exactBidKnots: 2,
     cut: { orderSeq: 10 + seq, generation: seq, timeMs: 1_800_000_000_000 + seq },

@@ -850,6 +850,8 @@ export interface components {
                 bid_words: string[];
                 exact_ask_knots: number;
                 exact_bid_knots: number;
+                ask_error_bps: string | null;
+                bid_error_bps: string | null;
                 asks: components["schemas"]["CurveSegment"][];
                 bids: components["schemas"]["CurveSegment"][];
             } | null;

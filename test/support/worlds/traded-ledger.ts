@@ -156,7 +156,15 @@ export async function createTradedLedger(db: Db, markets: readonly Market[], pic
       ...{ blockNumber: block.number - 1, blockHash: block.parentHash, fillSeq: snapshot.fillSeq },
       ...{ askVolumeUnits: 0n, bidVolumeUnits: 0n, trims: [], excluded: [], snapshotHash: snapshotHash(snapshot) },
       ...{ askWords, bidWords, wordsHash: wordsHash(askWords, bidWords), askKnots: 1, bidKnots: 1, compression: 1 },
-      ...{ maxErrorMilliBps: 0, exactAskKnots: 0, exactBidKnots: 0, deadlineSec, preparedMs: timeSec * 1_000 },
+      ...{
+        maxErrorMilliBps: 0,
+        askErrorPpb: 0,
+        bidErrorPpb: 0,
+        exactAskKnots: 0,
+        exactBidKnots: 0,
+        deadlineSec,
+        preparedMs: timeSec * 1_000,
+      },
       txKey: `post:${(txNo += 1)}`,
     };
     await publications.tx((tx) => insertPublications(tx, [publication]));

@@ -81,6 +81,11 @@ export function MarketPage() {
               ? 'nothing'
               : `${shown(taken.asks, 4)} of asks, ${shown(taken.bids, 4)} of bids, in ${base}`}
         </Fact>
+        <Fact name="Error at worst, in bps">
+          {prepared === null || prepared.ask_error_bps === null || prepared.bid_error_bps === null
+            ? '–'
+            : `asks ${shown(prepared.ask_error_bps, 2)}, bids ${shown(prepared.bid_error_bps, 2)}`}
+        </Fact>
         <Fact name="Off the book, in bps">
           {prepared === null ? '–' : `asks ${off('asks', asks)}, bids ${off('bids', bids)}`}
         </Fact>

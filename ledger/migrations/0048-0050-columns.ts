@@ -17,6 +17,20 @@ export const reverts: Migration = {
   },
 };
 
+/** By how much a curve is worse than its book, which is not served while a taker can execute it. */
+export const postedErrors: Migration = {
+  name: '0050-posted-errors',
+  async up(db) {
+    await db.schema.alterTable('publications', (table) => {
+      table.bigInteger('ask_error_ppb').nullable();
+      table.bigInteger('bid_error_ppb').nullable();
+    });
+  },
+  async down() {
+    throw new Error('The logs are append-only; restore a backup or use another database');
+  },
+};
+
 /** An order may give a partner a part of what it buys, and have a hash; its fill says what the partner was sent. */
 export const partners: Migration = {
   name: '0049-partners',
