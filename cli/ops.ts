@@ -44,8 +44,8 @@ interface OpsSources {
   gateway: MetricSources['gateway'];
   /** Null while everything that this process runs is alive. */
   failure(): string | null;
-  /** Of a reader: how far its database may be behind the primary. */
-  replicaLagMs?: MetricSources['replicaLagMs'];
+  /** Of a reader. */
+  replica?: MetricSources['replica'];
 }
 
 /** Serves metrics and probes on a port of their own when METRICS_PORT is set. */
@@ -198,7 +198,7 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
       return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };
     },
     replication: () => shared.replication(),
-    replicaLagMs: sources.replicaLagMs ?? (() => null),
+    replica: sources.replica ?? (() => null),
     gateway: sources.gateway,
     nowMs,
   };

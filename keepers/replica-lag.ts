@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { readReplicaLag, type ReplicaLag } from '../ledger/db/replica.js';
 import type { Db } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 
 const INTERVAL_MS = 500;
+/** The database is given up on for one look after this. */
+const LOOK_TIMEOUT_MS = 5_000;
 
 interface ReplicaWatch {
   /** Null while nothing is known: before the first look, and for a replica that never said. Time since the newest look counts. */
@@ -51,11 +54,23 @@ export function createReplicaWatch(deps: {
 
   async function look(): Promise<void> {
     const atMs = monotonicMs();
+    const given = new AbortController();
     try {
-      newest = { lag: await read(db), atMs };
+      const lag = await Promise.race([read(db), silence(given.signal)]);
+      newest = { lag, atMs };
     } finally {
+      given.abort();
       tell();
     }
+  }
+
+  /** Time goes on while the database is silent: whoever is served learns of it by the clock. Rejects in the end. */
+  async function silence(signal: AbortSignal): Promise<never> {
+    for (let waitedMs = 0; waitedMs < LOOK_TIMEOUT_MS; waitedMs += INTERVAL_MS) {
+      await delay(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) tell();
+    }
+    throw new Error('the database does not say how far it is behind');
   }
 
   return {

@@ -1,10 +1,12 @@
 /** A process that only reads: from the primary or a streaming replica, without a migration, a log or a key. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMinOrderUnits } from '../../core/min-order.js';
+import { startLoop } from '../../keepers/loop.js';
 import { createReplicaWatch } from '../../keepers/replica-lag.js';
 import { beforeFirstScan } from '../../keepers/watcher/status.js';
 import { openDb } from '../../ledger/db/db.js';
 import { NO_HINTS } from '../../ledger/db/hints.js';
+import { DatabaseError } from '../../ledger/errors.js';
 import { readTablesState, type TablesState } from '../../ledger/db/replica.js';
 import type { Db } from '../../ledger/types.js';
 import { createLogger } from '../logger.js';
@@ -18,6 +20,8 @@ import type { Running, StartOptions } from './run.js';
 
 /** Pause between two looks at tables that are not this version's yet. */
 const TABLES_PAUSE_MS = 1_000;
+/** Pause between two looks whether a newer version has changed the tables. */
+const VERSION_INTERVAL_MS = 2_000;
 
 /**
  * Serves reads until it is stopped. Waits while the tables are older than this version: a replica gets them from the primary. Null when it
@@ -52,13 +56,23 @@ export async function startReader(
     onChange: (isBehind) => isBehind && http?.disconnect(),
   });
   const lag = replica.start(signal);
+  const versions = startLoop(
+    async () => {
+      await readTablesState(db, config.manifest.deploymentId).catch((error: unknown) => {
+        // This code does not know what a newer version writes.
+        if (!(error instanceof DatabaseError)) throw error;
+        fail(error);
+      });
+    },
+    { name: 'tables', intervalMs: VERSION_INTERVAL_MS, signal, logger },
+  );
 
   async function stop(): Promise<void> {
     stopping.abort();
     const standing = await serving.catch(() => null);
     await standing?.http.close();
     await ops?.close();
-    await lag.done;
+    await Promise.all([lag.done, versions.done]);
     await db.close();
   }
 
@@ -96,7 +110,7 @@ export async function startReader(
       gateway: () => null,
       failure: () => failure,
       // An alert can't be about a series that is not there.
-      replicaLagMs: () => replica.lagMs() ?? Infinity,
+      replica: () => ({ lagMs: replica.lagMs() ?? Infinity, isBehind: replica.isBehind() }),
     });
     void checkChain(context, fail);
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

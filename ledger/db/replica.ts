@@ -28,9 +28,11 @@ export interface ReplicaLag {
 }
 
 /**
- * How far the database is behind its primary. What was received and is applied is as old as the newest message of the primary, which sends
- * one at each commit, and at least each half minute; what waits to be applied is as old as the newest commit that was. Without the right to
- * see the receiver (`pg_monitor`), or while none is connected, the latter alone counts: the lag then grows while the primary writes nothing.
+ * How far the database is behind its primary. While it is connected and everything that the primary has written, as far as its newest message told,
+ * is applied, the state is as old as that message, which comes with each commit and at least each half minute. Otherwise it is as old as the newest
+ * commit that is applied, which also counts without the right to see the receiver (`pg_monitor`): then the lag grows while the primary writes
+ * nothing. Both times are the primary's: clocks that differ by a second change the lag by one. Of a replica of a replica it is the lag behind the
+ * latter.
  */
 export async function readReplicaLag(db: Db): Promise<ReplicaLag> {
   if (db.kind === 'sqlite') return { isReplica: false, lagMs: 0 };
@@ -39,12 +41,13 @@ export async function readReplicaLag(db: Db): Promise<ReplicaLag> {
   return { isReplica: row.is_replica, lagMs: row.is_replica ? row.lag_ms : 0 };
 }
 
+/** What arrives late is applied at once, so that its own position says nothing: the primary's end of the log must be reached. */
 const LAG_SQL = `
   select pg_is_in_recovery() as is_replica,
     case when pg_is_in_recovery() then
       greatest(0, ceil(extract(epoch from clock_timestamp() - greatest(
         pg_last_xact_replay_timestamp(),
-        case when pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn()
-          then (select last_msg_receipt_time from pg_stat_wal_receiver where status = 'streaming') end
+        (select last_msg_send_time from pg_stat_wal_receiver
+          where status = 'streaming' and latest_end_lsn <= pg_last_wal_replay_lsn())
       )) * 1000))::float8
     end as lag_ms`;

@@ -159,8 +159,11 @@ export interface MetricSources {
   settler(): { blockedBy: string | null; archive: ArchiveFacts | null } | null;
   /** Size of the database, and how far the order log is compacted. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
-  /** How far the database of a reader may be behind its primary; infinite while that is unknown. Null in any other process. */
-  replicaLagMs(): number | null;
+  /**
+   * How far the database of a reader may be behind its primary, infinite while that is unknown, and whether data is refused for it. Null in any
+   * other process.
+   */
+  replica(): { lagMs: number; isBehind: boolean } | null;
   /** Replicas of the database by what a commit waits for; null on SQLite. */
   replication(): { counts: Readonly<Record<'sync' | 'async' | 'unknown', number>>; isUnsafe: boolean } | null;
   gateway(): GatewayFacts | null;

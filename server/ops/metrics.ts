@@ -48,7 +48,7 @@ function ledgerGauges(
     suspense,
     storage,
     replication,
-    replicaLagMs,
+    replica,
     nowMs,
   }: MetricSources,
 ): void {
@@ -67,8 +67,16 @@ function ledgerGauges(
     registry,
     ['replica_lag_seconds', 'how far the database of a reader may be behind its primary; only there'],
     () => {
-      const lagMs = replicaLagMs();
-      return one(lagMs === null ? null : lagMs / 1_000);
+      const facts = replica();
+      return one(facts && facts.lagMs / 1_000);
+    },
+  );
+  gauge(
+    registry,
+    ['replica_behind', '1 while a reader refuses data because its database is too far behind; only there'],
+    () => {
+      const facts = replica();
+      return one(facts && (facts.isBehind ? 1 : 0));
     },
   );
   gauge(registry, ['ready', '1 while inventory is safe to quote against, else 0 with the reason', 'reason'], () => {

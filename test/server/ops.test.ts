@@ -89,7 +89,7 @@ const SOURCES: MetricSources = {
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 4_096_000, foldedOrderSeq: 12 }),
   replication: () => null,
-  replicaLagMs: () => 2_500,
+  replica: () => ({ lagMs: 2_500, isBehind: false }),
   gateway: () => ({ active: true, sockets: 3, openOrders: 17, queued: 5, signatureBackend: 'wasm' }),
   nowMs: () => NOW_MS,
 };

@@ -23,7 +23,7 @@ export const SILENT_METRICS: MetricSources = {
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
   replication: () => null,
-  replicaLagMs: () => null,
+  replica: () => null,
   gateway: () => null,
   nowMs: () => 0,
 };
