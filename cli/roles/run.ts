@@ -23,6 +23,7 @@ import { checkChain, type Doors, type RoleContext } from './context.js';
 import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 import { wakeByHeads, wakeByHints } from './wakes.js';
+import { READER } from '../settings/common.js';
 import { startLedger } from './watcher/ledger.js';
 
 /** The ledger was reconciled with the chain, or rows were compacted before they were read: roles start again from what is stored. */
@@ -274,7 +275,7 @@ export async function startRoles(
     for (const role of now.filter(isGateway)) await start(role);
     await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
-    begun = now.map(({ name }) => name);
+    begun = config.ROLES.filter((name): name is Role => name !== READER && first.has(name));
     const late = createLateStarts(startLate, failUnlessStopped);
     lateEnded = late.ended;
     for (const role of played.filter(({ name }) => !first.has(name))) {

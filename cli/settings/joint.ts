@@ -1,7 +1,7 @@
 /** Common settings that are fine each by itself and not together. Each role judges its own. */
 import { formatUnits } from '../../core/amounts.js';
 import { isAffordable } from '../../keepers/chain/fees.js';
-import type { CommonSettings } from './common.js';
+import { READER, type CommonSettings } from './common.js';
 
 const GWEI_DECIMALS = 9;
 
@@ -37,8 +37,10 @@ export function jointProblems(settings: Judged, senders: readonly string[]): str
     ],
     [
       // 0 takes a free port.
-      settings.ROLES.includes('gateway') && settings.PORT !== 0 && settings.PORT === settings.METRICS_PORT,
-      'METRICS_PORT: must not be PORT, which the gateway listens on',
+      settings.ROLES.some((role) => role === 'gateway' || role === READER) &&
+        settings.PORT !== 0 &&
+        settings.PORT === settings.METRICS_PORT,
+      'METRICS_PORT: must not be PORT, which the gateway or reader listens on',
     ],
     [
       senders.length > 0 && !isAffordable(0n, ceilingWei),

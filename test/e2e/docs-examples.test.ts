@@ -32,6 +32,7 @@ const REASONS = [
   'test/e2e/backup.test.ts runs both',
   'test/e2e/partitions.test.ts runs them',
   'test/e2e/newcomer.test.ts runs it',
+  'test/e2e/reader.test.ts starts one on a replica',
   'test/ledger/db/replication.test.ts runs its settings',
   'test/sdk/trust.test.ts and test/keepers/executor/limit-orders.test.ts do the same',
   'test/server/docs/systemd.test.ts checks the units',

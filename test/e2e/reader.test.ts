@@ -162,6 +162,10 @@ if (bin !== null) {
       expect(await approved()).to.equal(true);
       expect(child.process.exitCode).to.equal(null);
       expect(child.errors().filter((line) => /"level":(50|60)/.test(line))).to.deep.equal([]);
+
+      await (await open(copy)).knex('knex_migrations').insert({ name: '9999-from-the-future', batch: 9 });
+      expect(await child.ended, 'code that does not know the new tables').to.equal(1);
+      expect(child.output()).to.include('9999-from-the-future');
     });
   });
 }

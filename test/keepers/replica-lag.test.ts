@@ -1,19 +1,26 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createReplicaWatch } from '../../keepers/replica-lag.js';
+import { until } from '../support/stack.js';
 import type { ReplicaLag } from '../../ledger/db/replica.js';
 
 describe('the lag of a reader', () => {
   const setUp = () => {
     const told: boolean[] = [];
-    const state: { nowMs: number; lag: ReplicaLag | Error } = { nowMs: 1_000, lag: { isReplica: true, lagMs: null } };
+    const state: { nowMs: number; lag: ReplicaLag | Error | null } = {
+      nowMs: 1_000,
+      lag: { isReplica: true, lagMs: null },
+    };
     const watch = createReplicaWatch({
       db: null as never,
       maxLagMs: 5_000,
       monotonicMs: () => state.nowMs,
       logger: pino({ level: 'silent' }),
       onChange: (isBehind) => void told.push(isBehind),
-      read: () => (state.lag instanceof Error ? Promise.reject(state.lag) : Promise.resolve(state.lag)),
+      read() {
+        if (state.lag === null) return new Promise<never>(() => undefined);
+        return state.lag instanceof Error ? Promise.reject(state.lag) : Promise.resolve(state.lag);
+      },
     });
     return { told, state, watch };
   };
@@ -53,5 +60,17 @@ describe('the lag of a reader', () => {
     expect(watch.isBehind(), 'before the next look, too').to.equal(true);
     await watch.look().catch(() => undefined);
     expect(told).to.deep.equal([false, true]);
+  });
+
+  it('is told while the database says nothing at all', async () => {
+    const { told, state, watch } = setUp();
+    state.lag = { isReplica: true, lagMs: 0 };
+    await watch.look();
+    state.lag = null;
+    const silent = watch.look().catch((error: unknown) => error);
+    state.nowMs += 5_001;
+    await until('those who are served to be told', () => Promise.resolve(told.length === 2));
+    expect(told).to.deep.equal([false, true]);
+    expect(await silent).to.be.instanceOf(Error);
   });
 });
