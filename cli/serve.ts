@@ -33,7 +33,7 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
         const failure = await Promise.race([interrupted, running.failed]);
         await running.stop();
         if (failure === null) return 0;
-        if (failure instanceof ConfigError) throw failure;
+        if (failure instanceof ConfigError || failure instanceof DatabaseError) throw failure;
         if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
       }
     } finally {
