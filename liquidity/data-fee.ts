@@ -15,7 +15,7 @@ const ORACLE = new Interface([
  * what each call of a pool adds. Of each route measured, the fee for so many is at least that for its transaction.
  */
 export const ORDER_BYTES = 368n;
-const CALL_BYTES = 160n;
+export const CALL_BYTES = 160n;
 /** Gas at which the operator's fee is asked for, which is linear. */
 const PROBE_GAS = 1_000_000n;
 

@@ -17,22 +17,22 @@ export type Trusted = Filling & { mostGas: bigint };
 
 type Deps = Pick<ExecutorDeps, 'rpc' | 'outbox' | 'settler' | 'marketData' | 'maxGas' | 'nowMs'>;
 
-/** Those that are covered as they are; otherwise the first one that is when it is checked. Without any, the reason. */
+/** Those that are covered as they are; otherwise those that are when they are checked, in the same order. Without any, the reason. */
 export const createCover =
   ({ rpc, outbox, settler, marketData, maxGas, nowMs }: Deps) =>
   async (one: PendingOrder, fillings: readonly Filling[], risk: Risk, head: Head): Promise<Trusted[] | Refusal> => {
     const plain = fillings.flatMap((filling) => bounded(filling, risk));
     if (plain.length > 0) return plain;
     let { refusal } = risk;
+    const covered: Trusted[] = [];
     for (const filling of risk.canCheck ? fillings : []) {
       const data = await checkedCalldata(one, filling, marketData, head, Math.floor(nowMs() / 1_000));
       if (data === null) continue;
       const checked = await simulate(rpc, outbox.signer, settler, data, 2n * maxGas);
       if (!checked.ok) ({ refusal } = checked);
-      const trusted = checked.ok ? bounded({ ...checked, parts: filling.parts }, risk) : [];
-      if (trusted.length > 0) return trusted;
+      if (checked.ok) covered.push(...bounded({ ...checked, parts: filling.parts }, risk));
     }
-    return refusal;
+    return covered.length > 0 ? covered : refusal;
   };
 
 /** The transaction with the most gas that it may be given; none when it may not be risked. */

@@ -123,10 +123,12 @@ export function createEconomics(deps: Deps): Economics {
 
   async function neededWei(head: Head): Promise<bigint> {
     const gasLimit = gasLimitOf(
-      gasOf(gasModel, FULL_ROUTE) + gasModel.permit + checksGasOf(gasModel, FULL_ROUTE),
+      gasOf(gasModel, FULL_ROUTE) + gasModel.permit + gasModel.partner + checksGasOf(gasModel, FULL_ROUTE),
       false,
     );
-    const dataWei = await marketData.dataWei(gasLimit, FULL_ROUTE.length - 1, head);
+    // Of each venue a check, too, and the permit and the partner's terms.
+    const calls = FULL_ROUTE.length - 1 + FULL_ROUTE.length + 2;
+    const dataWei = await marketData.dataWei(gasLimit, calls, head);
     return gasLimit * outbox.bidWei(head.baseFeeWei) + dataWei;
   }
 

@@ -48,6 +48,8 @@ export async function readSettledOrder(
   return row === undefined ? null : { ...toSettledOrder(row), generation: row.generation };
 }
 
+const NOBODY: Address = `0x${'0'.repeat(40)}`;
+
 /** Reads a stored row. Throws SyntaxError when an amount is malformed. */
 export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
   return {
@@ -61,9 +63,10 @@ export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
     feeUnits: fromColumn(row.fee_units),
     feeInSwap: row.fee_in_swap !== 0,
     partner:
-      row.partner === null || row.partner_units === null
+      row.partner === null && row.partner_units === null
         ? null
-        : { partner: row.partner, amountUnits: fromColumn(row.partner_units) },
+        : // One without the other was never stored: as an order of some partner it is different from the chain's.
+          { partner: row.partner ?? NOBODY, amountUnits: fromColumn(row.partner_units ?? '0') },
     appData: row.app_data,
     blockNumber: row.block_number,
     txHash: row.tx_hash,

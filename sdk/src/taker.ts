@@ -1,12 +1,13 @@
 import { floorDiv, maxBig, minBig } from '../../core/amounts.js';
-import { MOST_PARTNER_BPS, NO_HASH, netUnits, type PartnerTerms } from '../../core/swap/partner.js';
+import { netUnits, type PartnerTerms } from '../../core/swap/partner.js';
 import { cancellationTypedData, orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
 import type { PermitStyle, PermitTerms, PermitTypedData, TokenDomain } from '../../core/swap/typed-data.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { asUnits } from './amount.js';
 import { asDeployment, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError } from './errors.js';
+import { askedOf, termsOf, type Partnered } from './partner.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { createReadClient } from './read/client.js';
@@ -21,14 +22,6 @@ export interface TakerOptions extends HttpOptions {
   contracts: TrustedContracts | 'server';
   /** Unix milliseconds. */
   clock?: () => number;
-}
-
-/** What a gasless order may give a partner, and a hash that goes with it; both are signed. */
-export interface Partnered {
-  /** Gets this part of what is bought, in bps of it; all amounts of the swap are beside it. */
-  partner?: { address: string; bps: number };
-  /** 32 bytes as hex, which the service and the chain only repeat. */
-  appData?: string;
 }
 
 /** Tokens by symbol or address; amounts are exact decimals in tokens. */
@@ -421,29 +414,6 @@ export function createTakerClient(options: TakerOptions): TakerClient {
   };
 }
 
-/** The terms to sign. Throws CurvebookError `BAD_ARGUMENT`. */
-function termsOf({ partner, appData }: Partnered): PartnerTerms {
-  const refuse = (what: string): never => {
-    throw new CurvebookError('BAD_ARGUMENT', what);
-  };
-  const hash = appData?.toLowerCase() ?? NO_HASH;
-  if (!/^0x[0-9a-f]{64}$/.test(hash)) refuse('appData is 32 bytes as hex');
-  const bps = partner?.bps ?? 0;
-  if (!Number.isInteger(bps) || bps < 0 || bps > MOST_PARTNER_BPS)
-    refuse(`partner.bps is a whole number from 0 to ${MOST_PARTNER_BPS}`);
-  return {
-    partner: partner === undefined ? null : asAddress(partner.address),
-    partnerBps: bps,
-    appData: hash === NO_HASH ? null : (hash as Hex),
-  };
-}
-
-/** The same as a quote asks for them. */
-const askedOf = ({ partner, partnerBps, appData }: PartnerTerms): object => ({
-  ...(partner === null ? {} : { partner, partnerBps }),
-  ...(appData === null ? {} : { appData }),
-});
-
 /**
  * Typed data by which Permit2 may take the token, built here. Only a nonce and the names in the token's domain come from the server; with wrong ones
  * the signature is just not valid. Null if the allowance suffices. Throws CurvebookError `APPROVAL_NEEDED` for a token without such approvals.
@@ -493,6 +463,7 @@ function unitsOf(text: unknown): bigint {
 const lied = (what: string): CurvebookError => new CurvebookError('BAD_QUOTE', `the quote is not signed: it ${what}`);
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
+export type { Partnered } from './partner.js';
 export type { Reader, Signer, TypedData } from './wallet.js';
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { Counter, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { businessGauges, pairGauges } from './business-metrics.js';
+import { replicaGauges } from './replica-metrics.js';
 import { gauge, one, saturated, type Labels } from './gauge.js';
 import { createActionMeter, type ActionMeter } from './observed-actions.js';
 import type { ArchiveFacts, SignerFacts, EndpointFacts, MetricSources, SwapProfitFacts } from './metric-sources.js';
@@ -25,6 +26,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   strangerGauges(registry, sources);
   operatorGauges(registry, sources);
   pairGauges(registry, sources);
+  replicaGauges(registry, sources);
   businessGauges(registry, sources);
   signerGauges(registry, sources);
   endpointGauges(registry, sources);
@@ -38,46 +40,11 @@ export function createMetrics(sources: MetricSources): Metrics {
 
 function ledgerGauges(
   registry: Registry,
-  {
-    readiness,
-    ledger,
-    solvency,
-    proofs,
-    tokens,
-    unattributed,
-    suspense,
-    storage,
-    replication,
-    replica,
-    nowMs,
-  }: MetricSources,
+  { readiness, ledger, solvency, proofs, tokens, unattributed, suspense, storage, nowMs }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is compacted'], async () =>
     one((await storage()).foldedOrderSeq),
-  );
-  gauge(registry, ['replicas', 'replicas of the database, by whether a commit waits for them', 'state'], () =>
-    Object.entries(replication()?.counts ?? {}).map(([state, count]) => [{ state }, count]),
-  );
-  gauge(registry, ['replication_unsafe', '1 while replicas are attached and commits wait for none, else 0'], () => {
-    const facts = replication();
-    return one(facts && (facts.isUnsafe ? 1 : 0));
-  });
-  gauge(
-    registry,
-    ['replica_lag_seconds', 'how far the database of a reader may be behind its primary; only there'],
-    () => {
-      const facts = replica();
-      return one(facts && facts.lagMs / 1_000);
-    },
-  );
-  gauge(
-    registry,
-    ['replica_behind', '1 while a reader refuses data because its database is too far behind; only there'],
-    () => {
-      const facts = replica();
-      return one(facts && (facts.isBehind ? 1 : 0));
-    },
   );
   gauge(registry, ['ready', '1 while inventory is safe to quote against, else 0 with the reason', 'reason'], () => {
     const { ready, reason } = readiness();

@@ -237,7 +237,7 @@ forOneDatabaseUrl((database, open) => {
       const names = [...now.keys()].map((name) => name.replace(/\{.*/, '').replace(/_(bucket|count|sum)$/, ''));
       const { registry } = createMetrics({} as MetricSources);
       const all = registry.getMetricsAsArray().map(({ name }) => name);
-      // The lag of a replica is a reader's; test/e2e/reader.test.ts reads it.
+      // The lag of a replica is a reader's; test/e2e/database/reader.test.ts reads it.
       expect(
         all.filter(
           (metric) => !names.includes(metric) && !/nodejs_|process_|replica_(lag_seconds|behind)$/.test(metric),

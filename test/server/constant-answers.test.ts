@@ -169,6 +169,7 @@ describe('answers that never change', () => {
           nextBlock: 150 + no,
           lastScanMs: world.nowMs() - no,
         }),
+        replicaLagMs: no === 0 ? null : () => no,
         inventoryRevision: () => no,
         book: () => {
           const book = createBook(MARKETS);

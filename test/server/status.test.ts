@@ -112,6 +112,7 @@ forOneDatabase((name, open) =>
         scan_age_ms: null,
         suspense: { fills: 0, settlements: 0, executions: 0 },
         head_age_ms: null,
+        replica_lag_ms: null,
         holdings: [],
       });
       expect([curves, transactions, checkpoint, last_reversal]).to.deep.equal([[], [], null, null]);

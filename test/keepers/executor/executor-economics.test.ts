@@ -1,8 +1,9 @@
 /** What an order costs the service, what its fee is worth, and who pays when the two part. */
 import { expect } from 'chai';
-import { Contract, parseEther, parseUnits, toBeHex, toQuantity, Transaction, type Wallet } from 'ethers';
+import { parseEther, parseUnits, toBeHex, toQuantity, Transaction, type Wallet } from 'ethers';
 import { pino } from 'pino';
-import { DEFAULT_GAS, worthWei } from '../../../core/swap/pricing.js';
+import { DEFAULT_GAS, checksGasOf, gasOf, worthWei } from '../../../core/swap/pricing.js';
+import { OWN } from '../../../core/swap/source.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { GAS_PRICE_ORACLE_ADDRESS } from '../../../deploy/sandbox/canonical.js';
 import { chooseFees, freshBidWei } from '../../../keepers/chain/fees.js';
@@ -12,7 +13,8 @@ import { createEconomics, termsWithin } from '../../../keepers/executor/economic
 import type { ExecutorDeps } from '../../../keepers/executor/deps.js';
 import { readPending } from '../../../ledger/swaps/swap-log.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
-import { ORDER_BYTES, createDataFees } from '../../../liquidity/data-fee.js';
+import { IOrderSettler__factory } from '../../../typechain-types/factories/interfaces/IOrderSettler__factory.js';
+import { CALL_BYTES, ORDER_BYTES, createDataFees } from '../../../liquidity/data-fee.js';
 import type { Head } from '../../../liquidity/eth.js';
 import { decodeRoute, planRoute } from '../../../liquidity/planner.js';
 import { SandboxGasPriceOracle__factory } from '../../../typechain-types/factories/mocks/SandboxGasPriceOracle__factory.js';
@@ -69,16 +71,18 @@ describe('the economics of signed orders', () => {
     }
 
     it('has the fee pay for data and for the operator of the chain, each once', async () => {
+      // The first order of a new account: with the data of a check.
       await charge(0n);
       const before = await fee();
       const scaledFee = 10n ** 18n;
       const oracle = SandboxGasPriceOracle__factory.connect(ORACLE, chain.provider);
       await charge(scaledFee, 0n, 10n ** 13n);
-      const bound = (await oracle.getL1FeeUpperBound(ORDER_BYTES)) + 10n ** 13n;
+      const bound = (await oracle.getL1FeeUpperBound(ORDER_BYTES + CALL_BYTES)) + 10n ** 13n;
       const drift = before / 5n;
       expect((await fee()) - (bound * 12n) / 10n).to.be.within(before - drift, before + drift);
       await charge(0n, GWEI);
-      expect((await fee()) - (160_000n * GWEI * 125n * 12n) / 1_000n).to.be.within(before - drift, before + drift);
+      const gas = gasOf(DEFAULT_GAS, [OWN]) + checksGasOf(DEFAULT_GAS, [OWN]);
+      expect((await fee()) - (gas * GWEI * 125n * 12n) / 1_000n).to.be.within(before - drift, before + drift);
     });
 
     it('waits while gas costs more than the fee is worth, and executes when it is cheap again', async () => {
@@ -177,7 +181,8 @@ describe('the economics of signed orders', () => {
       await chain.provider.send('hardhat_setCode', [owner!.address, WASTEFUL]);
       const quote = await sell(owner!.address);
       const extra = BigInt(quote.quote.feeAmount) - plain;
-      expect(extra > (plain * 3n) / 10n && extra < plain, `${extra} of ${plain}`).to.equal(true);
+      // A new account's fee without code has the checks, which those with code go without.
+      expect(extra > plain / 4n && extra < plain, `${extra} of ${plain}`).to.equal(true);
       const orderId = await submitted(quote, owner);
       await stack.land();
       expect((await stack.order(orderId)).status).to.equal('filled');
@@ -284,8 +289,9 @@ describe('the terms of an order', () => {
 
 describe('what an executor must hold', () => {
   /** Most gas that an order of every kind may be limited to. */
-  const { route, routeOwn, routeCall, permit } = DEFAULT_GAS;
-  const LIMIT = ((route + routeOwn + 2n * routeCall + permit) * 13n) / 10n + 30_000n;
+  const { route, routeOwn, routeCall, permit, partner, checks, checksPlace } = DEFAULT_GAS;
+  const MOST = route + routeOwn + 2n * routeCall + permit + partner + checks + 3n * checksPlace;
+  const LIMIT = (MOST * 13n) / 10n + 30_000n;
   const TIP = 1_000_000n;
   const CEILING_WEI = 50n * GWEI;
   const DATA_WEI = 10n ** 12n;
@@ -349,13 +355,15 @@ forEachDatabase((name, open) =>
           await stack.submit(await stack.quote(taker.address, { sellAmountBeforeFee: amount }), taker)
         ).body;
         await stack.executor.round();
-        const hash = (await stack.order(orderId)).attempts.at(-1)!.txHashes[0]!;
+        const { attempts, route } = await stack.order(orderId);
+        const hash = attempts.at(-1)!.txHashes[0]!;
         const { data, gasLimit } = (await chain.provider.getTransaction(hash))!;
         const head = await stack.marketData.head();
-        const calls = data.startsWith(SELECTOR_ROUTE) ? 1 : 0;
+        const calls = route.filter(({ source }) => source !== OWN).length;
         seen.add(calls);
         const { data: model } = await fees.expected(head);
-        const expected = model.orderWei + BigInt(calls) * model.callWei;
+        const checks = data.startsWith(SELECTOR_CHECKED) ? route.length : 0;
+        const expected = model.orderWei + BigInt(calls + checks) * model.callWei;
         const actual = await fees.of({ to: taker.address as Address, data: data as Hex, gasLimit }, head);
         expect(actual <= expected, `${sold}: ${actual} of ${expected}`).to.equal(true);
         expect(actual * 2n > expected, `${sold}: ${actual} of ${expected}`).to.equal(true);
@@ -409,6 +417,4 @@ forEachDatabase((name, open) =>
   }),
 );
 
-const SELECTOR_ROUTE = new Contract(ORACLE, [
-  'function fillRoute((address,address,uint256,uint256,uint256,address,address,uint256,bytes),(uint256,uint256,uint256,bool,(address,address,uint256,uint256,bytes)[])) returns (uint256,uint256)',
-]).interface.getFunction('fillRoute')!.selector;
+const SELECTOR_CHECKED = IOrderSettler__factory.createInterface().getFunction('fillChecked').selector;

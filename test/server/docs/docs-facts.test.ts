@@ -282,7 +282,7 @@ describe('the guides', () => {
     for (const text of [ofCode, read('docs/runbook.md'), read('README.md')])
       for (const name of captures(text, /`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g))
         if (
-          !/^(CODE_MISMATCH|UNSAFE_UPGRADE|CALL_REVERTS|NOT_OWNER|TOKEN_QUARANTINED|UNEVEN_TOKEN|UNMEASURED_TOKEN|RESTORE_CONFLICT)$/.test(
+          !/^(CODE_MISMATCH|UNSAFE_UPGRADE|CALL_REVERTS|NOT_OWNER|TOKEN_QUARANTINED|UNEVEN_TOKEN|UNMEASURED_TOKEN|RESTORE_CONFLICT|READ_ONLY|REPLICA_LAG)$/.test(
             name,
           )
         )

@@ -158,8 +158,8 @@ export async function createTradedLedger(db: Db, markets: readonly Market[], pic
       ...{ askWords, bidWords, wordsHash: wordsHash(askWords, bidWords), askKnots: 1, bidKnots: 1, compression: 1 },
       ...{
         maxErrorMilliBps: 0,
-        askErrorPpb: 0,
-        bidErrorPpb: 0,
+        askErrorPpb: 1_000 * seq,
+        bidErrorPpb: 700 * seq,
         exactAskKnots: 0,
         exactBidKnots: 0,
         deadlineSec,

@@ -8,19 +8,19 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { Contract, ContractFactory, parseUnits, Wallet, type InterfaceAbi } from 'ethers';
-import type * as Packages from '../../scripts/packages.mjs';
-import { createReadClient } from '../../sdk/src/index.js';
-import { snippet, type SnippetName } from '../../web/src/swap/snippets.js';
-import type { SnippetSwap } from '../../web/src/swap/snippet-swap.js';
-import { balanceOf, limitsAt } from '../support/audit.js';
-import { accountOf, contractsOf, startStack, until, type Stack } from '../support/stack.js';
-import { place, untilQuoted } from '../support/trading.js';
+import type * as Packages from '../../../scripts/packages.mjs';
+import { createReadClient } from '../../../sdk/src/index.js';
+import { snippet, type SnippetName } from '../../../web/src/swap/snippets.js';
+import type { SnippetSwap } from '../../../web/src/swap/snippet-swap.js';
+import { balanceOf, limitsAt } from '../../support/audit.js';
+import { accountOf, contractsOf, startStack, until, type Stack } from '../../support/stack.js';
+import { place, untilQuoted } from '../../support/trading.js';
 
 // A program of the repository, where it stands: tests may run from a copy of their own.
-const { bundleSdk } = (await import(new URL('../../scripts/packages.mjs', import.meta.url).href)) as typeof Packages;
+const { bundleSdk } = (await import(new URL('../../../scripts/packages.mjs', import.meta.url).href)) as typeof Packages;
 
 const run = promisify(execFile);
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 const TAKER = 'taker1';
 const AMOUNT = '0.1';
 const PROGRAM_TIMEOUT_MS = 120_000;

@@ -3,24 +3,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { writeManifest } from '../../deploy/manifest.js';
-import { migrate } from '../../ledger/db/db.js';
-import { isUniqueViolation } from '../../ledger/errors.js';
-import { tableBytes } from '../../ledger/db/storage.js';
-import type { Stored } from '../../ledger/db/tables.js';
-import { readOperatorRows } from '../../ledger/operator/operator-log.js';
-import { readPublicationStates } from '../../ledger/publications/publication-states.js';
-import { insertOutbox, lastFinishedNonce, lastNonce, readUnmined } from '../../ledger/transactions/outbox.js';
+import { writeManifest } from '../../../deploy/manifest.js';
+import { migrate } from '../../../ledger/db/db.js';
+import { isUniqueViolation } from '../../../ledger/errors.js';
+import { tableBytes } from '../../../ledger/db/storage.js';
+import type { Stored } from '../../../ledger/db/tables.js';
+import { readOperatorRows } from '../../../ledger/operator/operator-log.js';
+import { readPublicationStates } from '../../../ledger/publications/publication-states.js';
+import { insertOutbox, lastFinishedNonce, lastNonce, readUnmined } from '../../../ledger/transactions/outbox.js';
 import {
   cutOutbox,
   detachPartition,
   findCandidate,
   readPartitions,
-} from '../../ledger/transactions/outbox-partitions.js';
-import type { Db } from '../../ledger/types.js';
-import { forEachDatabase, locationOf } from '../support/db.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
-import { runCurvebook, type Ran } from '../support/console/terminal.js';
+} from '../../../ledger/transactions/outbox-partitions.js';
+import type { Db } from '../../../ledger/types.js';
+import { forEachDatabase, locationOf } from '../../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../../support/keeper-stack.js';
+import { runCurvebook, type Ran } from '../../support/console/terminal.js';
 
 const DAY_MS = 86_400_000;
 /** Blocks that a reorganisation may take back. */

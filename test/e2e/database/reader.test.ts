@@ -1,13 +1,13 @@
 /** A reader on a real streaming replica: behind, near, and promoted. Needs PostgreSQL's own programs. */
 import { expect } from 'chai';
 import WebSocket from 'ws';
-import { freePort } from '../../deploy/sandbox/ports.js';
-import { bindDeployment, migrate, openDb } from '../../ledger/db/db.js';
-import { readReplicaLag, readTablesState } from '../../ledger/db/replica.js';
-import type { Db } from '../../ledger/types.js';
-import { postgresBinaries, startCluster, type Cluster } from '../support/nodes/clusters.js';
-import { startChild, type Child } from '../support/child.js';
-import { accountOf, startStack, until, type Stack } from '../support/stack.js';
+import { freePort } from '../../../deploy/sandbox/ports.js';
+import { bindDeployment, migrate, openDb } from '../../../ledger/db/db.js';
+import { readReplicaLag, readTablesState } from '../../../ledger/db/replica.js';
+import type { Db } from '../../../ledger/types.js';
+import { postgresBinaries, startCluster, type Cluster } from '../../support/nodes/clusters.js';
+import { startChild, type Child } from '../../support/child.js';
+import { accountOf, startStack, until, type Stack } from '../../support/stack.js';
 
 const bin = postgresBinaries();
 const MAX_LAG_MS = 2_000;
