@@ -1,5 +1,5 @@
 import { floorDiv, maxBig, minBig } from '../../core/amounts.js';
-import { netUnits, type PartnerTerms } from '../../core/swap/partner.js';
+import { netUnits } from '../../core/swap/partner.js';
 import { cancellationTypedData, orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
 import type { PermitStyle, PermitTerms, PermitTypedData, TokenDomain } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
