@@ -43,7 +43,8 @@ export interface Stream {
   /**
    * Calls `onData` with whatever arrives, over all reconnects, until the returned function is called. `onResume` is called each time that the
    * server has taken the subscription, before anything arrives for it: what was missed before must be read from the read API, and whatever happens
-   * from then on arrives. `onLoss` is called each time that an open connection is lost: nothing arrives until `onResume`. Throws CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
+   * from then on arrives. `onLoss` is called each time that an open connection is lost: nothing arrives until `onResume`. What the
+   * server refuses because it was asked too much is asked for again, later each time; `onError` is told all the same. Throws CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
    * user; and `ONE_AGGREGATION` for a coin's book or a user's fills with a second kind of aggregation, since their frames don't name it.
    */
   subscribe<S extends Subscription>(
