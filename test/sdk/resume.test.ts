@@ -32,6 +32,17 @@ function sockets() {
       const next = this.sent.shift();
       this.onmessage?.({ data: JSON.stringify({ channel: 'subscriptionResponse', data: next }) });
     }
+    /** Refuses it; null for an error that does not name it. */
+    refuse(what: string | null): void {
+      const next = this.sent.shift();
+      this.say({
+        channel: 'error',
+        data: what === null ? 'rate_limited: Too many' : `${what} ${JSON.stringify(next?.subscription)}`,
+      });
+    }
+    say(frame: unknown): void {
+      this.onmessage?.({ data: JSON.stringify(frame) });
+    }
     tell(): void {
       this.onmessage?.({ data: JSON.stringify({ channel: 'orderUpdates', data: [] }) });
     }
@@ -90,6 +101,71 @@ describe('a subscription of the stream client', () => {
     socket.acknowledge();
     socket.acknowledge();
     expect(calls).to.deep.equal(['a resumes', 'b resumes']);
+    stream.close();
+  });
+
+  /** Waits until something is sent. */
+  async function sentOver(socket: { sent: Sent[] }): Promise<void> {
+    while (socket.sent.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+
+  it('resumes for whoever subscribes again after the server refused it by name', () => {
+    const { opened, stream, calls, listen } = begin();
+    listen('a');
+    const socket = opened[0]!;
+    socket.onopen?.();
+    socket.refuse('Invalid subscription');
+    listen('b');
+    expect(socket.sent.map(({ method }) => method)).to.deep.equal(['subscribe']);
+    socket.acknowledge();
+    expect(calls).to.deep.equal(['a resumes', 'b resumes']);
+    stream.close();
+  });
+
+  it('asks again for what the budget of messages refused, and resumes then', async () => {
+    const { opened, stream, calls, listen } = begin();
+    listen('a');
+    const socket = opened[0]!;
+    socket.onopen?.();
+    socket.refuse(null);
+    expect(calls).to.deep.equal([]);
+    await sentOver(socket);
+    socket.acknowledge();
+    expect(calls).to.deep.equal(['a resumes']);
+    expect(socket.sent).to.deep.equal([]);
+    stream.close();
+  });
+
+  it('asks again, from the beginning, for what the server had already', async () => {
+    const { opened, stream, calls, listen } = begin();
+    listen('a');
+    const socket = opened[0]!;
+    socket.onopen?.();
+    socket.acknowledge();
+    listen('b');
+    socket.refuse(null);
+    socket.refuse('Already subscribed:');
+    expect(calls).to.deep.equal(['a resumes']);
+    await sentOver(socket);
+    expect(socket.sent.map(({ method }) => method)).to.deep.equal(['unsubscribe', 'subscribe']);
+    socket.acknowledge();
+    socket.acknowledge();
+    expect(calls).to.deep.equal(['a resumes', 'a resumes', 'b resumes']);
+    stream.close();
+  });
+
+  it('goes on after frames that are none', () => {
+    const { opened, stream, calls, listen } = begin();
+    listen('a');
+    const socket = opened[0]!;
+    socket.onopen?.();
+    const channel = 'subscriptionResponse';
+    const data = { method: 'subscribe', subscription: null };
+    const frames = [null, 1, [], {}, { channel }, { channel, data: null }, { channel, data }, { channel: 'error' }];
+    for (const frame of [...frames, { channel: 'error', data: 'Invalid subscription {' }])
+      expect(() => socket.say(frame), JSON.stringify(frame)).not.to.throw();
+    socket.acknowledge();
+    expect(calls).to.deep.equal(['a resumes']);
     stream.close();
   });
 

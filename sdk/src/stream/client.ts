@@ -1,4 +1,5 @@
 import { CurvebookError } from '../errors.js';
+import { answerIn, frameIn, type Answer, type Method } from './answers.js';
 import type { components } from './schema.js';
 
 /** Shapes of what comes over the stream, by their names in the AsyncAPI document. */
@@ -42,7 +43,8 @@ export interface Stream {
   /**
    * Calls `onData` with whatever arrives, over all reconnects, until the returned function is called. `onResume` is called each time that the
    * server has taken the subscription, before anything arrives for it: what was missed before must be read from the read API, and whatever happens
-   * from then on arrives. `onLoss` is called each time that an open connection is lost: nothing arrives until `onResume`. Throws CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
+   * from then on arrives. `onLoss` is called each time that an open connection is lost: nothing arrives until `onResume`. What the
+   * server refuses because it was asked too much is asked for again, later each time; `onError` is told all the same. Throws CurvebookError `TOO_MANY` beyond 32 subscriptions; `ONE_USER` for order updates or events of a second user, since their frames don't name the
    * user; and `ONE_AGGREGATION` for a coin's book or a user's fills with a second kind of aggregation, since their frames don't name it.
    */
   subscribe<S extends Subscription>(
@@ -64,6 +66,8 @@ const OPEN_MS = 10_000;
 const RETRY_MS = [250, 500, 1_000, 2_000, 5_000, 10_000] as const;
 /** After a connection that lasted this long, the waits between retries start from the shortest one again. */
 const STABLE_MS = 10_000;
+/** Waits until what the server refused for now is asked for again. */
+const ASK_AGAIN_MS = [1_000, 2_000, 5_000, 10_000] as const;
 
 interface Topic {
   key: string;
@@ -82,8 +86,14 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   const { WebSocket: Socket = WebSocket, onState, onError } = options;
   const address = `${url.replace(/^http/, 'ws').replace(/\/+$/, '')}/ws`;
   const topics = new Map<string, Topic>();
-  /** Keys of subscriptions that were sent over this connection and are not acknowledged yet, in their order. */
-  const sent: string[] = [];
+  /** What was sent over this connection and is not answered yet, in its order. */
+  const sent: { method: Method; key: string }[] = [];
+  /** What the server sends over this connection, by key. */
+  const held = new Map<string, Subscription>();
+  /** Keys that are to be asked for again. */
+  const again = new Set<string>();
+  let asking: ReturnType<typeof setTimeout> | null = null;
+  let refusals = 0;
   let state: StreamState = 'connecting';
   let socket: WebSocket | null = null;
   let attempts = 0;
@@ -135,7 +145,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
 
   function beat(mine: WebSocket): void {
     if (Date.now() - heardMs > SILENCE_MS) return lose(mine);
-    mine.send(JSON.stringify({ method: 'ping' }));
+    send(mine, 'ping');
   }
 
   /** Drops a socket that ended, for whatever reason, and schedules the next connection. */
@@ -158,37 +168,82 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     if (beating !== null) clearInterval(beating);
     beating = null;
     socket = null;
-    sent.length = 0;
+    if (asking !== null) clearTimeout(asking);
+    asking = null;
+    refusals = sent.length = 0;
+    held.clear();
+    again.clear();
     mine.onopen = mine.onmessage = mine.onclose = null;
     mine.close();
   }
 
-  function announce(mine: WebSocket, { key, subscription }: Topic): void {
-    sent.push(key);
-    mine.send(JSON.stringify({ method: 'subscribe', subscription }));
+  function send(mine: WebSocket, method: Method, subscription?: Subscription): void {
+    sent.push({ method, key: subscription === undefined ? '' : keyOf(subscription) });
+    mine.send(JSON.stringify({ method, subscription }));
   }
 
-  /** The server answers in the order in which it was asked, so that an earlier subscription with this key was another one when it was sent again. */
-  function acknowledged({ method, subscription }: FrameOf<'subscriptionResponse'>['data']): void {
-    if (method !== 'subscribe') return;
-    const key = keyOf(subscription);
-    const at = sent.indexOf(key);
-    if (at < 0) return;
-    sent.splice(at, 1);
-    if (sent.includes(key)) return;
+  function announce(mine: WebSocket, { key, subscription }: Topic): void {
+    again.delete(key);
+    send(mine, 'subscribe', subscription);
+  }
+
+  const isAsked = (key: string): boolean => sent.some((one) => one.method === 'subscribe' && one.key === key);
+
+  /**
+   * The server answers in the order in which it was asked: what stands before what it answers was refused without being named. A subscription is
+   * taken when nothing is under way for its key, since an earlier one was another one when it was sent again.
+   */
+  function answered({ method, subscription, outcome }: Answer): void {
+    const named = subscription === null ? '' : keyOf(subscription);
+    const at = method === null ? 0 : sent.findIndex((one) => one.method === method && one.key === named);
+    const settled = at < 0 ? [] : sent.splice(0, at + 1);
+    const last = settled.pop();
+    for (const one of settled) later(one.key);
+    const key = last?.key ?? named;
+    if (outcome === 'again') later(key);
+    if (subscription !== null && method === 'unsubscribe') held.delete(key);
+    if (subscription === null || method !== 'subscribe' || outcome === 'refused') return;
+    held.set(key, subscription);
+    if (outcome === 'again' || last === undefined || isAsked(key)) return;
+    again.delete(key);
+    if (again.size === 0) refusals = 0;
     for (const { onResume } of [...(topics.get(key)?.listeners ?? [])]) if (onResume !== undefined) guarded(onResume);
+  }
+
+  /** Asks again for what was refused, later each time. */
+  function later(key: string): void {
+    if (key === '') return;
+    again.add(key);
+    if (asking !== null) return;
+    const waitMs = ASK_AGAIN_MS[Math.min(refusals, ASK_AGAIN_MS.length - 1)] ?? 0;
+    refusals += 1;
+    asking = setTimeout(askAgain, waitMs);
+  }
+
+  function askAgain(): void {
+    asking = null;
+    const keys = [...again];
+    again.clear();
+    for (const key of keys) {
+      const topic = topics.get(key);
+      const kept = held.get(key);
+      if (socket === null || isAsked(key)) continue;
+      if (topic !== undefined) resend(socket, topic);
+      else if (kept !== undefined) send(socket, 'unsubscribe', kept);
+    }
   }
 
   function receive(text: string): void {
     let frame: Frame;
     try {
-      frame = JSON.parse(text) as Frame;
+      frame = frameIn(text);
     } catch {
-      return onError?.(new CurvebookError('NOT_JSON', 'a frame is not JSON'));
+      return onError?.(new CurvebookError('NOT_JSON', 'what the server sent is no frame'));
     }
+    const answer = answerIn(frame);
+    if (answer !== null) answered(answer);
     if (frame.channel === 'error') return onError?.(new CurvebookError('STREAM_ERROR', frame.data));
-    if (frame.channel === 'subscriptionResponse') return acknowledged(frame.data);
-    if (!('data' in frame) || frame.channel === 'post') return;
+    if (answer !== null || !('data' in frame) || frame.channel === 'post') return;
     for (const topic of [...topics.values()]) {
       if (!isFor(topic.subscription, frame)) continue;
       for (const { onData } of [...topic.listeners]) guarded(() => onData(frame.data as never));
@@ -233,7 +288,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
       return () => {
         if (!topic.listeners.delete(listener) || topic.listeners.size > 0) return;
         topics.delete(key);
-        if (state === 'open' && socket !== null) socket.send(JSON.stringify({ method: 'unsubscribe', subscription }));
+        if (state === 'open' && socket !== null) send(socket, 'unsubscribe', subscription);
         if (topics.size === 0 && socket !== null) {
           release(socket);
           if (state === 'open') become('connecting');
@@ -254,7 +309,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
    * resume: something may happen in between.
    */
   function resend(mine: WebSocket, topic: Topic): void {
-    mine.send(JSON.stringify({ method: 'unsubscribe', subscription: topic.subscription }));
+    if (held.has(topic.key) || isAsked(topic.key)) send(mine, 'unsubscribe', topic.subscription);
     announce(mine, topic);
   }
 }

@@ -1,4 +1,5 @@
 import { callData } from '../../../sdk/src/wallet.js';
+import { orderTypedData, permitTypedData, type PermitStyle } from '../../../core/swap/typed-data.js';
 import type { Address } from '../../../core/types.js';
 import type { SnippetSwap } from './snippet-swap.js';
 
@@ -24,9 +25,15 @@ curl -sS --fail-with-body '${deployment.rpc_url ?? 'https://…'}' -H 'content-t
 `;
 }
 
-function signedOrder({ url, deployment, sell, buy, units, ...swap }: SnippetSwap): string {
+const NOBODY: Address = `0x${'0'.repeat(40)}`;
+
+/**
+ * Everything that is signed stands in the program; of the server's answer it takes only nonces, a token's name, and of a market order a deadline and a
+ * minimum within bounds. A signature over typed data of the server's could move whatever the token or Permit2 lets a signature move.
+ */
+function signedOrder(swap: SnippetSwap): string {
+  const { url, deployment, sell, buy, units } = swap;
   const isLimit = swap.mode === 'limit';
-  const { orderSettler, permit2 } = deployment.contracts;
   const body = JSON.stringify({
     chainId: deployment.chain_id,
     from: 'FROM',
@@ -40,10 +47,12 @@ function signedOrder({ url, deployment, sell, buy, units, ...swap }: SnippetSwap
       : { slippageBps: swap.slippageBps }),
   })
     .replace('"FROM"', `"'"$from"'"`)
-    .replace('"VALID_TO"', `'$(($(date +%s) + ${swap.validForSec}))'`);
-  const wanted = [permit2?.address, orderSettler?.address, sell.address, units, buy.address];
+    .replace('"VALID_TO"', `'$validTo'`);
+  const { order, permits } = signedData(swap);
   return `# Needs bash, curl, and Node with viem (npm install viem), which signs with PRIVATE_KEY.
 set -euo pipefail
+# ${isLimit ? 'When the order ends' : 'The latest end of the order'}, Unix seconds.
+validTo=$(($(date +%s) + ${isLimit ? swap.validForSec : MAX_VALID_SEC}))
 from=$(node --input-type=module -e '
   import { privateKeyToAccount } from "viem/accounts";
   console.log(privateKeyToAccount(process.env.PRIVATE_KEY).address);')
@@ -51,29 +60,89 @@ from=$(node --input-type=module -e '
 quote=$(curl -sS --fail-with-body -X POST '${url}/api/v1/quote' -H 'content-type: application/json' \\
   -d '${body}')
 
-# Signs nothing but what is asked for: compare these addresses with what the operator published.
+# Signs nothing but what is written here: compare these addresses with what the operator published.
 order=$(node --input-type=module -e '
+  import { isDeepStrictEqual } from "node:util";
   import { privateKeyToAccount } from "viem/accounts";
+  const order = ${order};
+  const permits = ${permits};
   const account = privateKeyToAccount(process.env.PRIVATE_KEY);
-  const { id, permit2, approval } = JSON.parse(process.argv[1]);
-  const { domain, message } = permit2.typedData;
-  const { permitted, spender, witness } = message;
-  const asked = [domain.verifyingContract, spender, permitted.token, permitted.amount, witness.tokenOut, witness.recipient];
-  const wanted = [${wanted.map((one) => `"${one ?? ''}"`).join(', ')}, account.address];
-  if (asked.join().toLowerCase() !== wanted.join().toLowerCase()) throw new Error("this is another order: " + asked.join());
-  if (BigInt(witness.minAmountOut) < ${swap.minBuyUnits}n) throw new Error("it may bring only " + witness.minAmountOut);
-  const order = { quoteId: id, clientOrderId: crypto.randomUUID() };
+  const [answer, validTo] = process.argv.slice(1);
+  const { id, permit2, approval } = JSON.parse(answer);
+  const whole = (text) => {
+    if (!/^[0-9]{1,78}$/.test(text)) throw new Error("this is no whole number: " + text);
+    return BigInt(text).toString();
+  };
+  const plain = (data) => JSON.parse(JSON.stringify(data).toLowerCase());
+  const expectSame = (what, ours, theirs) => {
+    if (!isDeepStrictEqual(plain(ours), plain(theirs))) throw new Error("this is another " + what + ": " + JSON.stringify(theirs));
+  };
+  const { nonce, deadline, witness } = permit2.typedData.message;
+  Object.assign(order.message, { nonce: whole(nonce), deadline: ${isLimit ? 'validTo' : 'whole(deadline)'} });
+  order.message.witness.recipient = account.address;
+${isLimit ? '' : marketBounds(swap)}  expectSame("order", order, permit2.typedData);
+  const body = { quoteId: id, clientOrderId: crypto.randomUUID() };
   if (approval.required) {
     if (approval.typedData === null) throw new Error("allow the token to Permit2 first, by a transaction");
-    const { domain: token, message: allowed } = approval.typedData;
-    if ([token.verifyingContract, allowed.spender].join().toLowerCase() !== [wanted[2], wanted[0]].join().toLowerCase())
-      throw new Error("this approves somebody else");
-    order.approvalSignature = await account.signTypedData(approval.typedData);
+    const permit = permits[approval.type];
+    if (!Object.hasOwn(permits, approval.type)) throw new Error("this is another approval: " + approval.type);
+    const { domain, message } = approval.typedData;
+    for (const name of ["name", "version"]) {
+      if (typeof domain[name] === "string") permit.domain[name] = domain[name];
+      else delete permit.domain[name];
+    }
+    permit.types.EIP712Domain = permit.types.EIP712Domain.filter(({ name }) => name in permit.domain);
+    permit.message.nonce = whole(message.nonce);
+    permit.message["holder" in permit.message ? "holder" : "owner"] = account.address;
+    permit.message["expiry" in permit.message ? "expiry" : "deadline"] = order.message.deadline;
+    expectSame("approval", permit, approval.typedData);
+    body.approvalSignature = await account.signTypedData(permit);
   }
-  order.signature = await account.signTypedData(permit2.typedData);
-  console.log(JSON.stringify(order));' "$quote")
+  body.signature = await account.signTypedData(order);
+  console.log(JSON.stringify(body));' "$quote" "$validTo")
 
 # Its state from then on: GET ${url}/api/v1/orders/{orderId}
 curl -sS --fail-with-body -X POST '${url}/api/v1/orders' -H 'content-type: application/json' -d "$order"
 `;
 }
+
+/** A market order ends within an hour, whatever the server says. */
+const MAX_VALID_SEC = 3_600;
+
+const marketBounds = ({ minBuyUnits }: SnippetSwap): string =>
+  `  const minAmountOut = (order.message.witness.minAmountOut = whole(witness.minAmountOut));
+  if (BigInt(minAmountOut) < ${minBuyUnits}n) throw new Error("it may bring only " + minAmountOut);
+  if (BigInt(order.message.deadline) > BigInt(validTo)) throw new Error("it may be executed until " + order.message.deadline);
+`;
+
+/** What is signed, as code; the program sets what depends on the account, the time and the quote. */
+function signedData({ deployment, sell, buy, units, minBuyUnits }: SnippetSwap): { order: string; permits: string } {
+  const { orderSettler, permit2 } = deployment.contracts;
+  const [sellToken, spender] = [sell.address as Address, (permit2?.address ?? '') as Address];
+  const chainId = deployment.chain_id;
+  const order = orderTypedData(
+    {
+      ...{ sellToken, sellUnits: units, buyToken: buy.address as Address, minBuyUnits },
+      ...{ nonce: 0n, validToSec: 0, receiver: NOBODY },
+    },
+    { chainId, permit2: spender, spender: (orderSettler?.address ?? '') as Address },
+  );
+  const permit = (style: PermitStyle) =>
+    permitTypedData(
+      style,
+      { name: '', version: '', chainId, verifyingContract: sellToken },
+      { owner: NOBODY, spender, nonce: 0n, deadlineSec: 0 },
+    );
+  return {
+    order: objectCode(order),
+    permits: `{\n    eip2612: ${objectCode(permit('eip2612'), 2)},\n    dai: ${objectCode(permit('dai'), 2)},\n  }`,
+  };
+}
+
+/** An object with a line for each of its fields. */
+const objectCode = (value: object, indent = 0): string => {
+  const lines = Object.entries(value).map(
+    ([name, field]) => `${' '.repeat(indent + 4)}${name}: ${JSON.stringify(field)},`,
+  );
+  return `{\n${lines.join('\n')}\n${' '.repeat(indent + 2)}}`;
+};
