@@ -269,7 +269,8 @@ ${COMMON_OPTIONS}`,
 Half of what posts take are their signed transactions (the outbox). Nothing is divided before the first cut; keepers go on meanwhile.
 
 list     the partitions of the outbox, by when their transactions were signed, and their bytes
-cut      ends the newest partition at the end of tomorrow (UTC) and begins the next one there: once a month, for instance
+cut      ends the newest partition at the end of tomorrow (UTC) and begins the next one there: once a month, for instance. Posts are held up
+         while it is read, for 10 s at most; with --yes for as long as that takes
 detach   checks every transaction of a partition against its hash and its publications, once all its posts are final, and leaves of it what
          is of use: transactions that are no posts, and each signer's newest. The others are in a table of their own then, named
          outbox_part_<number>_detached, to be dumped and dropped

@@ -30,7 +30,7 @@ export async function runPartitions(line: CommandLine, io: Io): Promise<number> 
   const no = takesNumber ? toSafeInt(which!) : 0;
   return withDatabase(commandConfig(line), async (db) => {
     if (verb === 'list') return show(line, io, await readPartitions(db));
-    if (verb === 'cut') return show(line, io, await cutOutbox(db, Date.now()));
+    if (verb === 'cut') return show(line, io, await cutOutbox(db, Date.now(), line.yes ? { holdMs: 0 } : {}));
     return verb === 'detach' ? detach(db, line, io, no) : attach(db, line, io, no);
   });
 }

@@ -2,15 +2,14 @@
  * The outbox of a PostgreSQL database in partitions by time, so that old posts can be taken out of it at once. Only the newest partition has no end:
  * a row that is signed now always has a place, whether or not anybody cuts.
  */
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
 import { sendForRows } from '../db/dialects.js';
-import type { Stored } from '../db/tables.js';
 import { databaseErrorCode } from '../errors.js';
 import type { Db, OperatorRow, Queryable, Transaction } from '../types.js';
-import { PartitionError, lockOutbox, locked, lockedAct, requirePostgres } from './partition-locks.js';
+import { PartitionError, alone, lockOutbox, locked, lockedAct, requirePostgres } from './partition-locks.js';
+import { copyStates, countRows, countStates, hashRows, type CheckRows } from './partition-rows.js';
 
 /** What left with a detached partition: how many rows it had, how many of them stayed, and a hash over all of them. */
 interface DetachedRows {
@@ -31,8 +30,10 @@ export interface Partition {
 }
 
 const DAY_MS = 86_400_000;
-const PAGE = 500;
-/** What a bound is proven by while a table is no partition, so that it becomes one without being read under the lock. */
+/**
+ * What a bound is proven by while a table is no partition, so that it becomes one without being read under the lock. Never of a table that
+ * takes rows: it would refuse them.
+ */
 const BOUND = 'outbox_bound';
 
 const nameOf = (no: number): string => `outbox_part_${no}`;
@@ -61,6 +62,12 @@ const PARTITIONS = `select part.relname as name, pg_get_expr(part.relpartbound, 
 
 const noteSchema = z.strictObject({ rows: z.int(), kept: z.int(), digest: z.string().regex(/^0x[0-9a-f]{64}$/) });
 
+/** How often a partition was detached or attached; under the lock of the outbox, the act that is being noted counts as well. */
+async function countActs(q: Queryable, name: string): Promise<number> {
+  const sql = `select count(*) as count from operator_log where item = ? and kind in ('detachPartition', 'attachPartition')`;
+  return (await sendForRows<{ count: number }>(q, sql, [name]))[0]?.count ?? 0;
+}
+
 /** What the operator log says of a partition: its newest act decides. */
 async function readDetached(q: Queryable, name: string): Promise<DetachedRows | null> {
   const [act] = await sendForRows<{ kind: OperatorRow['kind']; note: string }>(
@@ -74,41 +81,57 @@ async function readDetached(q: Queryable, name: string): Promise<DetachedRows | 
   return { ...counts, digest: digest as Hex };
 }
 
+/** How long a cut may hold the outbox to read its newest partition. */
+const HOLD_MS = 10_000;
+
 /**
  * Ends the newest partition at the end of tomorrow (UTC) and begins the next one there; an outbox that is not divided becomes the first one.
- * Nothing is written anew, and writers wait a second at most at a time. Where the newest one begins later than that, nothing is done. Throws
- * PartitionError `NOT_POSTGRESQL`, `ROWS_AHEAD` when a row says that it was signed later than the end, and `LOCKED` while others hold the table.
+ * Nothing is written anew. The newest partition is read once while nobody writes, for `holdMs` at most (0: as long as it takes), and everything is
+ * done in one transaction: whatever ends it, the outbox is as before, and takes every row. Where the newest one begins later than that, nothing is
+ * done. Throws PartitionError `NOT_POSTGRESQL`, `ROWS_AHEAD` when a row says that it was signed later than the end, `TOO_LONG`, `CHANGED`, `BUSY`,
+ * and `LOCKED` while others hold the table.
  */
-export async function cutOutbox(db: Db, nowMs: number): Promise<Partition[]> {
-  const before = await readPartitions(db);
-  const newest = before.at(-1);
-  // Bounds lie a day ahead at least, so that what is signed while this runs, or after it was killed, is within them.
-  const atMs = (Math.floor(nowMs / DAY_MS) + 2) * DAY_MS;
-  if (newest !== undefined && newest.fromMs !== null && newest.fromMs >= atMs) return before;
-  const table = newest === undefined ? 'outbox' : nameOf(newest.no);
-  const next = (newest?.no ?? 1) + 1;
-  const range = { fromMs: newest?.fromMs ?? null, toMs: atMs };
-  await locked(db, (tx) => dropBound(tx, table));
-  if (newest === undefined) await indexByTime(db);
-  try {
-    await locked(db, (tx) => addBound(tx, table, range, 'not valid'));
-    await db.knex.raw('alter table ?? validate constraint ??', [table, BOUND]);
-    await locked(db, async (tx) => {
-      await lockOutbox(tx);
-      if (newest === undefined) await becomeFirst(tx);
-      else await tx.raw('alter table outbox detach partition ??', [table]);
-      const name = nameOf(next - 1);
-      await attach(tx, name, range);
-      await tx.raw(`create table ?? partition of outbox for values from (${atMs}) to (maxvalue)`, [nameOf(next)]);
-      await dropBound(tx, name);
-    });
-  } catch (error) {
-    await locked(db, (tx) => dropBound(tx, table));
-    if (databaseErrorCode(error) !== '23514') throw error;
-    const end = new Date(atMs).toISOString();
-    throw new PartitionError('ROWS_AHEAD', `transactions were signed after ${end}: the clock of a keeper was ahead`);
-  }
-  return readPartitions(db);
+export const cutOutbox = (db: Db, nowMs: number, { holdMs = HOLD_MS } = {}): Promise<Partition[]> =>
+  alone(db, async () => {
+    const before = await readPartitions(db);
+    const newest = before.at(-1);
+    // Bounds lie a day ahead at least, so that what is signed while this runs is within them.
+    const atMs = (Math.floor(nowMs / DAY_MS) + 2) * DAY_MS;
+    if (newest !== undefined && newest.fromMs !== null && newest.fromMs >= atMs) return before;
+    const table = newest === undefined ? 'outbox' : nameOf(newest.no);
+    const next = (newest?.no ?? 1) + 1;
+    if (newest === undefined) await indexByTime(db);
+    // Attaching reads the same under the lock, and finds it in memory then.
+    const [ahead] = await sendForRows<{ count: number }>(
+      db.knex,
+      `select count(*) as count from ${table} where sent_ms >= ?`,
+      [atMs],
+    );
+    if (ahead !== undefined && ahead.count > 0) throw rowsAhead(atMs);
+    try {
+      await locked(db, async (tx) => {
+        await lockOutbox(tx);
+        if ((await sendForRows(tx, PARTITIONS)).length !== before.length)
+          throw new PartitionError('CHANGED', 'the outbox was cut meanwhile');
+        await tx.raw(`set local statement_timeout = ${holdMs}`);
+        if (newest === undefined) await becomeFirst(tx);
+        else await tx.raw('alter table outbox detach partition ??', [table]);
+        await attach(tx, nameOf(next - 1), { fromMs: newest?.fromMs ?? null, toMs: atMs });
+        await tx.raw(`create table ?? partition of outbox for values from (${atMs}) to (maxvalue)`, [nameOf(next)]);
+      });
+    } catch (error) {
+      const code = databaseErrorCode(error);
+      if (code === '23514') throw rowsAhead(atMs);
+      if (code === '57014')
+        throw new PartitionError('TOO_LONG', `the outbox would be held for longer than ${holdMs} ms`);
+      throw error;
+    }
+    return readPartitions(db);
+  });
+
+function rowsAhead(atMs: number): PartitionError {
+  const end = new Date(atMs).toISOString();
+  return new PartitionError('ROWS_AHEAD', `transactions were signed after ${end}: the clock of a keeper was ahead`);
 }
 
 /** The key of a divided table has to name what it is divided by. Built beside the writers, before anything is locked. */
@@ -117,7 +140,7 @@ async function indexByTime(db: Db): Promise<void> {
   await db.knex.raw('create unique index concurrently outbox_part_1_key on outbox (hash, sent_ms)');
 }
 
-/** Turns the table into a partition to be, and makes a divided one with its name, its indexes and its rights. */
+/** Turns the table into a partition to be, and makes a divided one with its name and its indexes. Rights are not copied. */
 async function becomeFirst(tx: Transaction): Promise<void> {
   const name = nameOf(1);
   const indexes = await sendForRows<{ name: string; definition: string }>(
@@ -146,12 +169,12 @@ async function attach(tx: Transaction, name: string, { fromMs, toMs }: Range): P
   await tx.raw(`alter table outbox attach partition ?? for values ${bounds}`, [name]);
 }
 
-async function addBound(tx: Transaction, name: string, { fromMs, toMs }: Range, option = ''): Promise<void> {
+async function addBound(tx: Transaction, name: string, { fromMs, toMs }: Range): Promise<void> {
   const parts = [fromMs === null ? [] : `sent_ms >= ${fromMs}`, toMs === null ? [] : `sent_ms < ${toMs}`].flat();
-  await tx.raw(`alter table ?? add constraint ?? check (${parts.join(' and ')}) ${option}`, [name, BOUND]);
+  await tx.raw(`alter table ?? add constraint ?? check (${parts.join(' and ')})`, [name, BOUND]);
 }
 
-async function dropBound(tx: Transaction, name: string): Promise<void> {
+async function dropBound(tx: Queryable, name: string): Promise<void> {
   await tx.raw('alter table if exists ?? drop constraint if exists ??', [name, BOUND]);
 }
 
@@ -207,89 +230,117 @@ const KEPT = `with newest as (
     select 1 from post_costs as cost where cost.signer = part.signer and cost.nonce = part.nonce
       and cost.hash <> '0x' and cost.block_number <= :finalBlock)`;
 
-/** Called with each page of rows that are to be detached; throws PartitionError `NOT_VERIFIED` for one that is not right. */
-type CheckRows = (rows: readonly Stored<'outbox'>[]) => Promise<void>;
-
 /**
  * Takes a partition out of the outbox: its rows are checked and hashed, those that are still of use are copied into a small one that takes its
- * place, and the operator log says so. The table stays as `outbox_part_<no>_detached` until it is dropped. Throws PartitionError `NOT_VERIFIED`,
- * `CHANGED` when a row came or changed meanwhile, and `LOCKED`.
+ * place, and the operator log says so. Under the lock only the rows' states are counted again. The table stays as `outbox_part_<no>_detached` until
+ * it is dropped. Throws PartitionError `NOT_VERIFIED`, `IS_DETACHED`, `CHANGED` when a row came or changed meanwhile, `BUSY`, and `LOCKED`.
  */
-export async function detachPartition(
+export const detachPartition = (
   db: Db,
-  candidate: Candidate,
+  { no, range, table, finalBlock }: Candidate,
   deps: { check: CheckRows; timeMs: number },
-): Promise<DetachedRows> {
-  const { no, range, table, finalBlock } = candidate;
-  const [kept, detachedTable] = [keptName(no), detachedName(no)];
-  const counted = await countStates(db.knex, table);
-  const { rows, digest } = await hashRows(db.knex, table, deps.check);
-  await db.knex.raw('drop table if exists ??', [kept]);
-  try {
-    await db.knex.raw('create table ?? (like outbox including defaults)', [kept]);
-    await db.knex.raw(`insert into :kept: ${KEPT}`, { kept, table, finalBlock });
-    await db.knex.raw('alter table ?? add primary key (hash, sent_ms)', [kept]);
-    const [left] = await sendForRows<{ count: number }>(db.knex, `select count(*) as count from ${kept}`);
-    const detached = { rows, kept: left?.count ?? 0, digest };
-    const act = {
-      timeMs: deps.timeMs,
-      kind: 'detachPartition',
-      maker: null,
-      note: JSON.stringify(detached),
-      item: table,
-    } as const;
-    await lockedAct(db, act, async (tx) => {
-      if ((await countStates(tx, table)) !== counted)
-        throw new PartitionError('CHANGED', `partition ${no} has changed`);
-      await copyStates(tx, table, kept);
-      await tx.raw('alter table outbox detach partition ??', [table]);
-      await tx.raw('alter table ?? rename to ??', [table, detachedTable]);
-      await tx.raw('alter table ?? rename to ??', [kept, table]);
-      await attach(tx, table, range);
-    });
-    return detached;
-  } catch (error) {
+): Promise<DetachedRows> =>
+  alone(db, async () => {
+    const [kept, detachedTable] = [keptName(no), detachedName(no)];
+    const acts = await countActs(db.knex, table);
+    if ((await findPartition(db, no)).detached !== null)
+      throw new PartitionError('IS_DETACHED', `partition ${no} is detached`);
+    const counted = await countStates(db.knex, table);
+    const { rows, digest } = await hashRows(db.knex, table, deps.check);
     await db.knex.raw('drop table if exists ??', [kept]);
-    throw error;
-  }
-}
+    try {
+      await db.knex.raw('create table ?? (like outbox including defaults including indexes)', [kept]);
+      await db.knex.raw(`insert into :kept: ${KEPT}`, { kept, table, finalBlock });
+      await db.knex.transaction((tx) => addBound(tx, kept, range));
+      await db.knex.raw('analyze ??', [kept]);
+      const detached = { rows, kept: await countRows(db.knex, kept), digest };
+      const act = {
+        timeMs: deps.timeMs,
+        kind: 'detachPartition',
+        maker: null,
+        note: JSON.stringify(detached),
+        item: table,
+      } as const;
+      // What is counted again under the lock is counted in an index then, without a look at the rows.
+      await db.knex.raw('vacuum (analyze) ??', [table]);
+      await lockedAct(db, act, async (tx) => {
+        const isSame =
+          (await countActs(tx, table)) === acts + 1 &&
+          (await countStates(tx, table)) === counted &&
+          (await countRows(tx, kept)) === detached.kept;
+        if (!isSame) throw new PartitionError('CHANGED', `partition ${no} has changed`);
+        await copyStates(tx, table, kept);
+        await tx.raw('alter table outbox detach partition ??', [table]);
+        await tx.raw('alter table ?? rename to ??', [table, detachedTable]);
+        await tx.raw('alter table ?? rename to ??', [kept, table]);
+        await attach(tx, table, range);
+        await dropBound(tx, table);
+      });
+      return detached;
+    } catch (error) {
+      // What went wrong first is what is said; the next detach drops what is left here.
+      await db.knex.raw('drop table if exists ??', [kept]).catch(() => {});
+      throw error;
+    }
+  });
 
 /**
  * Puts a detached partition back, once its rows are shown to be those that left. Throws PartitionError `NO_PARTITION`, `NOT_DETACHED`, `NOT_VERIFIED` for a
- * table that is missing or holds other rows, and `LOCKED`.
+ * table that is missing or holds other rows, `CHANGED`, `BUSY`, and `LOCKED`.
  */
-export async function attachPartition(db: Db, no: number, timeMs: number): Promise<DetachedRows> {
-  const { fromMs, toMs, detached } = await findPartition(db, no);
-  if (detached === null) throw new PartitionError('NOT_DETACHED', `partition ${no} is not detached`);
-  const [table, detachedTable] = [nameOf(no), detachedName(no)];
-  if (!(await hasColumns(db, detachedTable)))
-    throw new PartitionError('NOT_VERIFIED', `there is no table ${detachedTable} with the columns of the outbox`);
-  const found = await hashRows(db.knex, detachedTable, () => Promise.resolve());
-  if (found.digest !== detached.digest)
-    throw new PartitionError(
-      'NOT_VERIFIED',
-      `${detachedTable} has ${found.rows} rows with hash ${found.digest}; ${detached.rows} with ${detached.digest} left`,
-    );
-  const range = { fromMs, toMs };
-  await db.knex.transaction(async (tx) => {
-    await dropBound(tx, detachedTable);
-    await addBound(tx, detachedTable, range);
+export const attachPartition = (db: Db, no: number, timeMs: number): Promise<DetachedRows> =>
+  alone(db, async () => {
+    const acts = await countActs(db.knex, nameOf(no));
+    const { fromMs, toMs, detached } = await findPartition(db, no);
+    if (detached === null) throw new PartitionError('NOT_DETACHED', `partition ${no} is not detached`);
+    const [table, detachedTable] = [nameOf(no), detachedName(no)];
+    if (!(await hasColumns(db, detachedTable)))
+      throw new PartitionError('NOT_VERIFIED', `there is no table ${detachedTable} with the columns of the outbox`);
+    const found = await hashRows(db.knex, detachedTable, () => Promise.resolve());
+    if (found.digest !== detached.digest)
+      throw new PartitionError(
+        'NOT_VERIFIED',
+        `${detachedTable} has ${found.rows} rows with hash ${found.digest}; ${detached.rows} with ${detached.digest} left`,
+      );
+    const range = { fromMs, toMs };
+    await db.knex.transaction(async (tx) => {
+      await dropBound(tx, detachedTable);
+      await addBound(tx, detachedTable, range);
+      await addIndexes(tx, detachedTable);
+    });
+    for (const name of [table, detachedTable]) await db.knex.raw('analyze ??', [name]);
+    const act = { timeMs, kind: 'attachPartition', maker: null, note: detached.digest, item: table } as const;
+    await lockedAct(db, act, async (tx) => {
+      if ((await countActs(tx, table)) !== acts + 1) throw new PartitionError('CHANGED', `partition ${no} has changed`);
+      await copyStates(tx, table, detachedTable);
+      await tx.raw(
+        `insert into :to: select own.* from :from: as own where not exists (
+          select 1 from :to: as there where there.hash = own.hash and there.sent_ms = own.sent_ms)`,
+        { from: table, to: detachedTable },
+      );
+      await tx.raw('alter table outbox detach partition ??', [table]);
+      await tx.raw('drop table ??', [table]);
+      await tx.raw('alter table ?? rename to ??', [detachedTable, table]);
+      await attach(tx, table, range);
+      await dropBound(tx, table);
+    });
+    return detached;
   });
-  const act = { timeMs, kind: 'attachPartition', maker: null, note: detached.digest, item: table } as const;
-  await lockedAct(db, act, async (tx) => {
-    await copyStates(tx, table, detachedTable);
-    await tx.raw(
-      `insert into :to: select own.* from :from: as own where not exists (
-        select 1 from :to: as there where there.hash = own.hash and there.sent_ms = own.sent_ms)`,
-      { from: table, to: detachedTable },
+
+/** Builds the indexes of the outbox that a table lacks, which attaching it would build under the lock. */
+async function addIndexes(tx: Transaction, table: string): Promise<void> {
+  const indexesOf = async (name: string): Promise<{ columns: string; isPrimary: boolean }[]> =>
+    sendForRows(
+      tx,
+      `select substring(pg_get_indexdef(indexrelid) from ' USING .*') as columns, indisprimary as "isPrimary"
+        from pg_index where indrelid = '${name}'::regclass`,
     );
-    await tx.raw('alter table outbox detach partition ??', [table]);
-    await tx.raw('drop table ??', [table]);
-    await tx.raw('alter table ?? rename to ??', [detachedTable, table]);
-    await attach(tx, table, range);
-    await dropBound(tx, table);
-  });
-  return detached;
+  const own = await indexesOf(table);
+  for (const { columns, isPrimary } of await indexesOf('outbox')) {
+    if (own.some((index) => index.columns === columns && index.isPrimary === isPrimary)) continue;
+    if (isPrimary) await tx.raw('alter table ?? add primary key (hash, sent_ms)', [table]);
+    else await tx.raw(`create index on ?? ${columns}`, [table]);
+  }
 }
 
 async function findPartition(db: Db, no: number): Promise<Partition> {
@@ -311,46 +362,4 @@ async function hasColumns(db: Db, table: string): Promise<boolean> {
       .map((row) => row.name)
       .join();
   return (await columns(table)) === (await columns('outbox'));
-}
-
-/** Hashes all rows, column by column, in the order of their hashes. */
-async function hashRows(q: Queryable, table: string, check: CheckRows): Promise<{ rows: number; digest: Hex }> {
-  const hash = createHash('sha256');
-  let rows = 0;
-  for (let after = { hash: '', sent_ms: 0 }; ;) {
-    const page = await sendForRows<Stored<'outbox'>>(
-      q,
-      `select * from ${table} where (hash, sent_ms) > (?, ?) order by hash, sent_ms limit ${PAGE}`,
-      [after.hash, after.sent_ms],
-    );
-    const last = page.at(-1);
-    if (last === undefined) return { rows, digest: `0x${hash.digest('hex')}` };
-    await check(page);
-    for (const row of page) hash.update(`${JSON.stringify(columnsOf(row))}\n`);
-    rows += page.length;
-    after = last;
-  }
-}
-
-const columnsOf = (row: Stored<'outbox'>): unknown[] => [
-  ...[row.hash, row.tx_key, row.signer, row.to_address, row.raw, row.nonce, row.sent_ms, row.finished],
-  ...[row.valid_until_sec, row.max_fee_wei],
-];
-
-/** How many rows there are in each state. */
-async function countStates(q: Queryable, table: string): Promise<string> {
-  const rows = await sendForRows<{ finished: number; count: number }>(
-    q,
-    `select finished, count(*) as count from ${table} group by finished order by finished`,
-  );
-  return JSON.stringify(rows);
-}
-
-/** Of rows that both have, the second gets the state that the first says. */
-async function copyStates(tx: Transaction, from: string, to: string): Promise<void> {
-  await tx.raw(
-    `update :to: as own set finished = other.finished from :from: as other
-      where other.hash = own.hash and other.sent_ms = own.sent_ms and other.finished <> own.finished`,
-    { from, to },
-  );
 }

@@ -1,6 +1,7 @@
 /** How partitions of the outbox change while keepers go on: under a lock that is waited for a second at a time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { KEEPALIVE_MS, holdAdvisoryLock } from '../db/pg-lock.js';
 import { databaseErrorCode } from '../errors.js';
 import { appendOperatorRow } from '../operator/operator-log.js';
 import type { Db, OperatorRow, Transaction } from '../types.js';
@@ -16,6 +17,8 @@ type PartitionErrorCode =
   | 'NOT_VERIFIED'
   | 'CHANGED'
   | 'ROWS_AHEAD'
+  | 'TOO_LONG'
+  | 'BUSY'
   | 'LOCKED';
 
 /** What is asked of a partition can't be done now; nothing was changed. */
@@ -74,6 +77,36 @@ async function retried(run: () => Promise<unknown>): Promise<void> {
       if (tries === LOCK_TRIES) throw new PartitionError('LOCKED', 'others hold the outbox; try again later');
     }
     await sleep(LOCK_PAUSE_MS);
+  }
+}
+
+/** How long a command waits for another one to end. */
+const BUSY_TIMEOUT_MS = 3_000;
+const BUSY_POLL_MS = 100;
+
+/**
+ * Runs what changes partitions while no other process does, in the same schema. A process that freezes may lose this turn to another one, so
+ * whatever was read has to be compared again under the lock of the outbox. Throws PartitionError `NOT_POSTGRESQL` and `BUSY`.
+ */
+export async function alone<T>(db: Db, run: () => Promise<T>): Promise<T> {
+  requirePostgres(db);
+  const signal = AbortSignal.timeout(BUSY_TIMEOUT_MS);
+  const lock = await holdAdvisoryLock(db, 'partitions', {
+    pollMs: BUSY_POLL_MS,
+    keepaliveMs: KEEPALIVE_MS,
+    freeForMs: () => 0,
+    hurry: undefined,
+    signal,
+    onSilent: undefined,
+    onLost: () => {},
+  }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+    throw new PartitionError('BUSY', 'another command changes the partitions; try again once it has ended');
+  });
+  try {
+    return await run();
+  } finally {
+    await lock.release();
   }
 }
 

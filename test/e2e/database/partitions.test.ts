@@ -12,6 +12,7 @@ import { readOperatorRows } from '../../../ledger/operator/operator-log.js';
 import { readPublicationStates } from '../../../ledger/publications/publication-states.js';
 import { insertOutbox, lastFinishedNonce, lastNonce, readUnmined } from '../../../ledger/transactions/outbox.js';
 import {
+  attachPartition,
   cutOutbox,
   detachPartition,
   findCandidate,
@@ -313,6 +314,104 @@ forEachDatabase((name, _open, openBare) =>
       }
       expect((await stored()).slice(0, before.length)).to.deep.equal(before);
       expect((await run('partitions', 'cut')).output).to.match(/^1: .*\n2: .*\n$/);
+    });
+
+    /** Whether the outbox takes a row of any time. */
+    async function expectTakesAll(): Promise<void> {
+      const [row] = await stored();
+      const late = { ...row!, hash: `0x${'0f'.repeat(32)}` as const, sent_ms: Date.now() + 900 * DAY_MS };
+      await db.knex.transaction(async (tx) => {
+        await tx('outbox').insert(late);
+        await tx('outbox').where({ hash: late.hash }).delete();
+      });
+    }
+
+    it('leave no bound that would refuse rows, however a cut ends', async () => {
+      await posts(2);
+      for (const no of [2, 3]) {
+        const before = [await stored(), await readPartitions(db)];
+        const nowMs = Date.now() + (no - 2) * 9 * DAY_MS;
+        // Others hold what the cut needs last, when everything else is done.
+        const other = await db.knex.transaction();
+        await other.raw('create table ?? (nothing int)', [`outbox_part_${no}`]);
+        try {
+          const long = await cutOutbox(db, nowMs, { holdMs: 200 }).catch((error: unknown) => error);
+          expect(long).to.have.property('code', 'TOO_LONG');
+          await expectTakesAll();
+          const locked = await cutOutbox(db, nowMs).catch((error: unknown) => error);
+          expect(locked).to.have.property('code', 'LOCKED');
+          await expectTakesAll();
+          const killed = cutOutbox(db, nowMs).catch((error: unknown) => error);
+          const kill = `select pg_terminate_backend(pid) from pg_stat_activity
+            where query like 'create table%partition of outbox%' and state = 'active' and query like ?
+              and pid in (select pid from pg_locks where relation = 'outbox'::regclass::oid and granted)`;
+          for (let ended = 0; ended === 0;)
+            ended = (await db.knex.raw<{ rows: unknown[] }>(kill, [`%outbox_part_${no}%`])).rows.length;
+          expect(await killed, 'its connection').to.be.instanceOf(Error);
+          await expectTakesAll();
+        } finally {
+          await other.rollback();
+        }
+        expect([await stored(), await readPartitions(db)]).to.deep.equal(before);
+        expect(await cutOutbox(db, nowMs)).to.have.length(no);
+        await expectTakesAll();
+      }
+      const checks = await db
+        .knex('pg_constraint')
+        .whereRaw("contype = 'c' and connamespace = current_schema()::regnamespace and conname like 'outbox%'");
+      expect(checks).to.deep.equal([]);
+    });
+
+    it('are changed by one command at a time', async () => {
+      await posts(4);
+      await age();
+      const cuts = await Promise.allSettled([1, 2].map(() => cutOutbox(db, Date.now() - 3 * DAY_MS)));
+      for (const cut of cuts) if (cut.status === 'rejected') expect(cut.reason).to.have.property('code', 'BUSY');
+      expect(await readPartitions(db)).to.have.length(2);
+      await mineUntilFinal();
+      await stack.poster.round();
+      const whole = await stored('outbox_part_1');
+      const head = await chain.provider.getBlockNumber();
+      const candidate = await findCandidate(db, 1, { nowMs: Date.now(), finalBlock: head - REORG_BLOCKS });
+      let end = (): void => {};
+      const ended = new Promise<void>((resolve) => (end = resolve));
+      let began = (): void => {};
+      const begun = new Promise<void>((resolve) => (began = resolve));
+      const check = (): Promise<void> => (began(), ended);
+      const first = detachPartition(db, candidate, { check, timeMs: Date.now() });
+      await begun;
+      for (const args of [['cut'], ['detach', '1', '--yes'], ['attach', '1', '--yes']]) {
+        const { code, output } = await run('partitions', ...args, '--json');
+        expect(code, args[0]).to.equal(1);
+        expect(JSON.parse(output), args[0]).to.deep.include({ ok: false, code: 'BUSY' });
+      }
+      end();
+      expect(await first).to.deep.include({ rows: whole.length, kept: 1 });
+      const second = await detachPartition(db, candidate, { check, timeMs: Date.now() }).catch((e: unknown) => e);
+      expect(second).to.have.property('code', 'IS_DETACHED');
+      expect(await stored('outbox_part_1_detached')).to.deep.equal(whole);
+      const attached = await Promise.allSettled([1, 2].map(() => attachPartition(db, 1, Date.now())));
+      const failed = attached.flatMap((one) => (one.status === 'rejected' ? [one.reason as { code: string }] : []));
+      expect(failed.map(({ code }) => code)).to.have.length(1);
+      expect(failed[0]!.code).to.be.oneOf(['NOT_DETACHED', 'BUSY']);
+      expect(await stored('outbox_part_1')).to.deep.equal(whole);
+    });
+
+    it('are not detached when a row changes while they are checked', async () => {
+      const [row] = await posts(3);
+      await age();
+      await cutOutbox(db, Date.now() - 3 * DAY_MS);
+      await mineUntilFinal();
+      await stack.poster.round();
+      const head = await chain.provider.getBlockNumber();
+      const candidate = await findCandidate(db, 1, { nowMs: Date.now(), finalBlock: head - REORG_BLOCKS });
+      const at = { hash: row!.hash };
+      const before = await stored();
+      const check = async (): Promise<void> => void (await db.knex('outbox').where(at).update({ finished: 0 }));
+      const changed = await detachPartition(db, candidate, { check, timeMs: Date.now() }).catch((e: unknown) => e);
+      expect(changed).to.have.property('code', 'CHANGED');
+      await db.knex('outbox').where(at).update({ finished: 1 });
+      expect(await stored()).to.deep.equal(before);
     });
 
     it('take every row, whenever it is signed, and each transaction once', async () => {
