@@ -1,4 +1,5 @@
 /** Transactions that look first whether what they rely on is as it was, so that they burn little where it is not. */
+import { MaxUint256 } from 'ethers';
 import { grossUnits } from '../../core/swap/partner.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Hex } from '../../core/types.js';
@@ -51,8 +52,8 @@ function takenBy(fill: Hex, exactUnits: bigint | null): bigint {
   return call?.name === 'fillOnCurveExactOut' && exactUnits !== null ? exactUnits : maxAmountIn;
 }
 
-/** A maximum below the minimum is none. */
+/** A maximum below the minimum is none, and costs less as data than the highest word, which a minimum of zero needs. */
 const encoded = ({ target, word, minimum, maximum, data }: StateCheck) => ({
   ...{ target, word, minimum, data },
-  maximum: maximum ?? 0n,
+  maximum: maximum ?? (minimum > 0n ? 0n : MaxUint256),
 });
