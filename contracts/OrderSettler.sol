@@ -188,14 +188,17 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         bytes calldata permit,
         bytes calldata fill
     ) external onlyExecutor returns (uint256, uint256) {
-        for (uint256 i = 0; i < checks.length; ++i) {
-            _expect(i, checks[i]);
-        }
         OrderHead calldata order = _headIn(fill);
         (address owner, address token) = (order.owner, order.tokenIn);
+        if (block.timestamp > order.deadline) revert SignatureExpired(order.deadline);
         if (owner.code.length != 0) revert OwnerHasCode(owner);
+        // What others can change for nothing comes first, then what costs the owner least, before the other checks, which may be many.
+        if (checks.length != 0) _expect(0, checks[0]);
         _expectUnused(owner, order.nonce);
         _expectFunds(token, abi.encodeCall(IERC20.balanceOf, (owner)), amount);
+        for (uint256 i = 1; i < checks.length; ++i) {
+            _expect(i, checks[i]);
+        }
         if (permit.length != 0) _submit(token, permit);
         _expectFunds(token, abi.encodeCall(IERC20.allowance, (owner, PERMIT2)), amount);
         _forward(fill);

@@ -41,12 +41,16 @@ export async function routeChecks(
   if (known.length < amounts.length) return null;
   const bounded = route.kind === 'sell' ? boundedSales(route, known) : boundedPurchases(route, known);
   if (bounded === null) return null;
+  // What a maker can take away for nothing is asked first.
+  const inTurn = [...bounded.filter(isOwn), ...bounded.filter((one) => !isOwn(one))];
   const checks = await Promise.all(
-    bounded.map(({ trade, boundUnits }) => data.venueOf(trade.id).checks(trade, boundUnits, head)),
+    inTurn.map(({ trade, boundUnits }) => data.venueOf(trade.id).checks(trade, boundUnits, head)),
   );
   const all = checks.filter((one) => one !== null);
   return all.length < checks.length ? null : all.flat();
 }
+
+const isOwn = ({ trade }: Bounded): boolean => trade.id === OWN;
 
 /** What a part takes, passes from leg to leg and gives at that block; null for one that does not trade. */
 async function amountsNow(

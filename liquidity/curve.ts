@@ -36,7 +36,8 @@ export function createOwnVenue({ entrypoint, curveBook }: Record<'entrypoint' | 
     checks({ kind, sellToken, buyToken, inUnits, outUnits }, boundUnits) {
       const isBuy = kind === 'buy';
       const data = BOOK.encodeFunctionData('preview', [sellToken, buyToken, isBuy ? outUnits : inUnits, isBuy]) as Hex;
-      // Both amounts are zero for what would not trade.
+      // Both amounts are zero for what would not trade. Not `previewSwap`, which asks for the vault's free liquidity besides: that falls by
+      // swaps and by claims that the operator settles, so that to make it short someone trades the vault dry, which costs more than a revert.
       const check: StateCheck = isBuy
         ? { target: curveBook, word: 0, minimum: 1n, maximum: boundUnits, data }
         : { target: curveBook, word: 1, minimum: boundUnits > 1n ? boundUnits : 1n, maximum: null, data };

@@ -81,6 +81,8 @@ interface IOrderSettler {
     error ForbiddenPartner(address partner);
     /// @notice A partner's part can be at most `maximumBps`, 1,000 ten-thousandths.
     error PartnerFeeTooHigh(uint256 partnerBps, uint256 maximumBps);
+    /// @notice The order of a checked fill is past its last second, as Permit2 says it of a signature.
+    error SignatureExpired(uint256 signatureDeadline);
     /// @notice What `target` answers does not hold to the check at `index`; `word` is what it said, zero for a call that failed.
     error CheckFailed(uint256 index, uint256 word);
     /// @notice The owner of a checked order has code, which could use up any gas when it is asked for its signature.
@@ -230,9 +232,10 @@ interface IOrderSettler {
     ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Makes the call `fill` of this contract, one of the three that fill an order, if all that spoils it most cheaply is as it was: so
-    /// that an order that can't be filled any more costs its executor little. Executors only. It reverts with `CheckFailed` at the first of
-    /// `checks` that does not hold, `OwnerHasCode`, `NonceUsed`, and `InsufficientFunds` unless the owner has `amount` of the sell token and,
-    /// after `permit`, lets Permit2 take it. A permit is called as `fillWithPermit` does, of the sell token; an empty one is none. Checks are
+    /// that an order that can't be filled any more costs its executor little. Executors only. It reverts, in this order, with `SignatureExpired`
+    /// past the deadline, `OwnerHasCode`, `CheckFailed` if the first of `checks` does not hold, `NonceUsed`, `InsufficientFunds` unless the owner
+    /// has `amount` of the sell token, `CheckFailed` for the other checks, and `InsufficientFunds` unless the owner, after `permit`, lets Permit2
+    /// take the amount. A permit is called as `fillWithPermit` does, of the sell token; an empty one is none. Checks are
     /// static calls, with at most 100,000 gas each, as those of the token; of an answer one word is read. They can only refuse: with the same
     /// signatures the executor could make the call `fill` alone. Otherwise reverts as `fill` does.
     /// @param amount Units of the sell token that the fill takes.

@@ -21,7 +21,9 @@ const OWN_GAS = 80_000n;
  * Most gas that a checked transaction burns where what it relies on has changed, for an owner whether with code by then or not: its data and
  * what is asked about the owner, for each place what is asked about that, and an approval that fails. Whatever spoils it otherwise costs more.
  */
-const CHECKED_GAS = { order: 62_000n, place: 15_000n, permit: 17_000n } as const;
+const CHECKED_GAS = { order: 62_000n, place: 15_000n, permit: 17_000n, moreCheck: 12_000n } as const;
+/** Checks that each place's gas covers; a pool whose ticks a trade crosses has more. */
+const PLACE_CHECKS = 2;
 
 /**
  * A fill or swap of an owner, or a reverted transaction for it. Whether a trade of another address preceded a revert does not matter: the
@@ -57,6 +59,8 @@ export interface Sent {
   beforeGas?: bigint;
   /** Whether it looks first whether what it relies on is as it was. Default: false. */
   isChecked?: boolean;
+  /** How many conditions it looks at. Default: as many as places usually have. */
+  checks?: number;
 }
 
 /** A transaction as it would be sent. */
@@ -78,11 +82,13 @@ export function riskGas({
   isCode,
   beforeGas = 0n,
   isChecked = false,
+  checks = 0,
   canCheck = false,
 }: Risky): bigint {
   if (isChecked) {
     const permit = beforeGas > 0n ? CHECKED_GAS.permit : 0n;
-    return minBig(gasLimit, CHECKED_GAS.order + BigInt(venues) * CHECKED_GAS.place + permit);
+    const more = BigInt(Math.max(checks - PLACE_CHECKS * venues, 0)) * CHECKED_GAS.moreCheck;
+    return minBig(gasLimit, CHECKED_GAS.order + BigInt(venues) * CHECKED_GAS.place + more + permit);
   }
   return canCheck || isCode || pools > 0 ? gasLimit : minBig(gasLimit, OWN_GAS + beforeGas);
 }

@@ -8,7 +8,6 @@ import { OrderSettler__factory } from '../../typechain-types/factories/OrderSett
 import { RpcResponseError, revertData, toQuantity, type Rpc } from './rpc.js';
 
 const PERMIT2 = new Interface([
-  'error SignatureExpired(uint256 signatureDeadline)',
   'error InvalidNonce()',
   'error InvalidSigner()',
   'error InvalidSignature()',

@@ -74,6 +74,8 @@ const MAX_UNMINED = 48;
 const MAX_UNMINED_LIMITS = 16;
 /** Limit orders are sent again without an end, but no more often than `maxSends` in this time. */
 const SENDS_MS = 86_400_000;
+/** Nothing is sent for an order that ends within so long of the newest block, two blocks: it could land behind its last second, and revert. */
+const LATE_SEC = 4;
 /** Unused quotes are kept this long after they expired. */
 const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
 const PRUNE_LIMIT = 1_000;
@@ -191,7 +193,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       usedAt.delete(order.id);
       return;
     }
-    const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
+    const isLate = head.timestampSec + LATE_SEC >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
     const waits = deps.quarantined?.();
     if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken)))
       return noteRefusal(one, progress.attempts, TOKEN_QUARANTINED);

@@ -30,16 +30,16 @@ export function withPermit(token: Address, permit: Hex | null, fill: Hex): Hex {
   return permit === null ? fill : (SETTLER.encodeFunctionData('fillWithPermit', [token, permit, fill]) as Hex);
 }
 
-/** The fill of a call of the settler, the permit that comes first, null for none, and whether conditions do. */
-export function fillIn(data: Hex): { fill: Hex; permit: Hex | null; isChecked: boolean } {
+/** The fill of a call of the settler, the permit that comes first, null for none, and whether conditions do, and how many. */
+export function fillIn(data: Hex): { fill: Hex; permit: Hex | null; isChecked: boolean; checks: number } {
   const call = SETTLER.parseTransaction({ data });
   if (call?.name === 'fillWithPermit') {
     const [, permit, fill] = call.args as unknown as [Address, Hex, Hex];
-    return { fill, permit, isChecked: false };
+    return { fill, permit, isChecked: false, checks: 0 };
   }
-  if (call?.name !== 'fillChecked') return { fill: data, permit: null, isChecked: false };
-  const [, , permit, fill] = call.args as unknown as [unknown, bigint, Hex, Hex];
-  return { fill, permit: permit === '0x' ? null : permit, isChecked: true };
+  if (call?.name !== 'fillChecked') return { fill: data, permit: null, isChecked: false, checks: 0 };
+  const [checks, , permit, fill] = call.args as unknown as [readonly unknown[], bigint, Hex, Hex];
+  return { fill, permit: permit === '0x' ? null : permit, isChecked: true, checks: checks.length };
 }
 
 /** The second argument of any permit. */

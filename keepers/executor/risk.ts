@@ -48,8 +48,8 @@ export function sentOf(raw: Hex): Sent {
 
 /** What counts of a transaction with this call. */
 export function sentAs(data: Hex, gasLimit: bigint): Sent {
-  const { permit, isChecked } = fillIn(data);
-  return { ...venuesOf(data), gasLimit, beforeGas: permit === null ? 0n : DEFAULT_GAS.permit, isChecked };
+  const { permit, isChecked, checks } = fillIn(data);
+  return { ...venuesOf(data), gasLimit, beforeGas: permit === null ? 0n : DEFAULT_GAS.permit, isChecked, checks };
 }
 
 /** The order's owner, the gas of its signature check, whether it includes an approval, and the owner's unmined transactions. */

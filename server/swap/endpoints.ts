@@ -283,6 +283,10 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
         schema: z.string().regex(/^\d+$/),
         description: "a partner's part of what is bought, 0 to SWAP_PARTNER_MAX_BPS; the other amounts are without it",
       },
+      appData: {
+        schema: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+        description: 'a hash that is to be signed with the order, whose fee is higher for it',
+      },
     },
     answer: priceSchema,
     refusals: {

@@ -23,7 +23,7 @@ const NOBODY = '0x0000000000000000000000000000000000000001';
 export function priceHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
     const { chainId, slippageBps, partnerBps, from: _from, receiver: _receiver, ...query } = ctx.query;
-    const { partner: _partner, appData: _appData, ...asked } = query;
+    const { partner: _partner, ...asked } = query;
     const request = parseRequest({
       ...asked,
       chainId: chainId === undefined ? deps.chainId : wholeNumber(chainId),

@@ -4496,6 +4496,8 @@ export interface operations {
                 routingPreference?: "auto" | "preferService" | "onlyService";
                 /** @description a partner's part of what is bought, 0 to SWAP_PARTNER_MAX_BPS; the other amounts are without it */
                 partnerBps?: string;
+                /** @description a hash that is to be signed with the order, whose fee is higher for it */
+                appData?: string;
             };
             header?: never;
             path?: never;

@@ -130,6 +130,13 @@ describe('what is risked for an owner of signed orders', () => {
     expect(riskGas(checked)).to.equal(CHECKED + PLACE);
     expect(riskGas({ ...checked, isCode: true, beforeGas: 55_000n })).to.equal(CHECKED + PLACE + PERMIT);
     expect(riskGas({ ...split, isChecked: true, canCheck: true })).to.equal(CHECKED + 2n * PLACE);
+    expect([riskGas({ ...checked, checks: 2 }), riskGas({ ...checked, checks: 5 })], 'more conditions').to.deep.equal([
+      CHECKED + PLACE,
+      CHECKED + PLACE + 36_000n,
+    ]);
+    expect(riskGas({ ...split, isChecked: true, checks: 5 }), 'over two places').to.equal(
+      CHECKED + 2n * PLACE + 12_000n,
+    );
     expect(riskGas({ ...checked, gasLimit: 40_000n })).to.equal(40_000n);
     expect(riskGas({ ...own, canCheck: true })).to.equal(200_000n);
   });

@@ -125,6 +125,20 @@ forOneDatabase((name, open) =>
       await mine();
       return 0n;
     };
+    /** Asks a tick more, which is far less than orders may lose. */
+    const byTick: Spoil = async () => {
+      await stack.keepers.order(
+        chain.address('maker1'),
+        [
+          { side: 'ask', priceTicks: 250_011n, sizeLots: 200_000n },
+          { side: 'bid', priceTicks: 249_990n, sizeLots: 200_000n },
+        ],
+        [1, 2],
+      );
+      await stack.keepers.poster.round();
+      await mine();
+      return 0n;
+    };
     /** Of somebody who has approved the router before. */
     const byTrade: Spoil = async () => {
       const weth = new Contract(stack.token('WETH'), ERC20, chain.wallet('taker2'));
@@ -133,23 +147,38 @@ forOneDatabase((name, open) =>
       return mined(sellToPool(chain, 'taker2', trade, FIRST));
     };
 
+    interface Case {
+      sold: Sold;
+      isPermit?: boolean;
+      isPool?: boolean;
+      /** A purchase with some slippage, of an owner who keeps no more than it costs at the moment. */
+      isBuy?: boolean;
+    }
+
     /** Has a new account's order sent, spoils it before it lands, and returns what that cost either. */
     async function spoilt(
-      { sold, isPermit = false, isPool = false }: { sold: Sold; isPermit?: boolean; isPool?: boolean },
+      { sold, isPermit = false, isPool = false, isBuy = false }: Case,
       spoil: Spoil,
     ): Promise<{ spentGas: bigint; burntGas: bigint; code: string | undefined }> {
       const { owner, setupGas } = await newOwner(sold, isPermit);
       const quote = await stack.quote(owner.address, {
         sellToken: stack.token(sold),
         buyToken: stack.token(sold === 'WETH' ? 'USDC' : 'WETH'),
-        sellAmountBeforeFee: `${FUNDS[sold]}`,
-        slippageBps: 0,
+        ...(isBuy
+          ? { kind: 'buy', buyAmountAfterFee: `${FUNDS.WETH / 2n}`, slippageBps: 100 }
+          : { sellAmountBeforeFee: `${FUNDS[sold]}`, slippageBps: 0 }),
         routingPreference: isPool ? 'auto' : 'onlyService',
       });
       expect(quote.route.map(({ source }) => source)).to.deep.equal([isPool ? 'uniswap-v3:500' : 'own']);
       const extra = isPermit ? { approvalSignature: await signApproval(quote, owner) } : {};
       const { status, body } = await stack.submit(quote, owner, extra);
       expect(status, JSON.stringify(body)).to.equal(200);
+      if (isBuy) {
+        // The most is the price and a hundredth of it, rounded down.
+        const priceUnits = (BigInt(quote.quote.sellAmount) * 10_000n + 10_099n) / 10_100n;
+        const rest = (await stack.balanceOf(sold, owner.address)) - priceUnits;
+        await mined(tokenOf(sold, owner).getFunction('transfer').send(chain.address('taker1'), rest, FIRST));
+      }
       await stack.executor.round();
       const [hash] = (await stack.order(body.orderId)).attempts.flatMap(({ txHashes }) => txHashes);
       const { serialized, data } = Transaction.from((await chain.provider.getTransaction(hash!))!);
@@ -200,6 +229,14 @@ forOneDatabase((name, open) =>
         const { spentGas, burntGas } = await spoilt({ sold: 'USDC', isPermit: true }, spoil);
         const what = `${burntGas} against ${spentGas} and ${helpGas}`;
         expect(burntGas <= MOST_PERMIT_GAS && burntGas < spentGas + helpGas, what).to.equal(true);
+      });
+    }
+
+    for (const isPermit of [false, true]) {
+      it(`burn little where an owner has what a purchase costs, and not what it costs then${isPermit ? ', with an approval' : ''}`, async () => {
+        const { spentGas, burntGas } = await spoilt({ sold: 'USDC', isBuy: true, isPermit }, byTick);
+        const isLittle = burntGas <= (isPermit ? MOST_PERMIT_GAS : MOST_GAS) && burntGas < spentGas;
+        expect(isLittle, `${burntGas} against ${spentGas}`).to.equal(true);
       });
     }
 

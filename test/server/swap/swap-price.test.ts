@@ -65,6 +65,16 @@ describe('prices and lists of orders', () => {
       }
     });
 
+    it('has the fee of what is signed beside the order', async () => {
+      const appData = `0x${'ab'.repeat(32)}`;
+      const feeOf = async (change: Record<string, string>): Promise<string> =>
+        (await stack.request<Price>('GET', path({ sellAmountBeforeFee: wei('1'), ...change }))).body.feeAmount;
+      const { quote } = await stack.quote(taker.address, { sellAmountBeforeFee: wei('1'), appData });
+      expect(await feeOf({ appData })).to.equal(quote.feeAmount);
+      expect(await feeOf({ appData: `0x${'0'.repeat(64)}` }), 'the zero hash is none').to.equal(await feeOf({}));
+      expect(BigInt(await feeOf({})) < BigInt(quote.feeAmount)).to.equal(true);
+    });
+
     it('says how far from the middle of the market the route is', async () => {
       // Bids at 2,499.90 and asks at 2,500.10: less than half a basis point either way.
       const near = (await stack.request<Price>('GET', path({ sellAmountBeforeFee: wei('1') }))).body;

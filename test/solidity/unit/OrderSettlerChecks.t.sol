@@ -215,7 +215,8 @@ contract OrderSettlerChecksTest is SettlerOrders {
         uint256 all = type(uint256).max;
         uint256 honest = _gasOfRefusal(_check(address(_oracle), 0, 11, 11, abi.encodeCall(Oracle.words, ())));
         uint256 burnt = _gasOfRefusal(_check(address(_oracle), 0, 0, all, abi.encodeCall(Oracle.burn, ())));
-        assertLe(burnt, honest + CHECK_GAS, "burnt");
+        // The test's own memory, which grows, takes some gas between the readings.
+        assertLe(burnt, honest + CHECK_GAS + 100, "burnt");
         assertLe(honest + CHECK_GAS - 5000, burnt, "all of it");
         uint256 bombed = _gasOfRefusal(_check(address(_oracle), 0, 1, all, abi.encodeCall(Oracle.bomb, ())));
         assertLe(bombed, honest + 3000, "not copied");
@@ -227,6 +228,35 @@ contract OrderSettlerChecksTest is SettlerOrders {
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.OwnerHasCode.selector, signer));
         settler.fillChecked(_none(), 1e18, "", fill);
+    }
+
+    function test_RevertWhen_ItsLastSecondIsOver() external {
+        IOrderSettler.Order memory order = _signed(false, 1e18, 1);
+        bytes memory fill = abi.encodeCall(IOrderSettler.fillOnCurve, (0, order));
+        vm.warp(order.deadline + 1);
+        vm.prank(EXECUTOR);
+        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.SignatureExpired.selector, order.deadline));
+        settler.fillChecked(_none(), 1e18, "", fill);
+        vm.warp(order.deadline);
+        _fillBy(_none(), 1e18, "", fill);
+    }
+
+    /// @dev Others can spoil the first check for nothing, and the owner what is asked then; the rest may be many, and is asked last.
+    function test_TheOwnerIsAskedAboutBehindTheFirstCheck() external {
+        bytes memory words = abi.encodeCall(Oracle.words, ());
+        bytes memory fill = _sale();
+        vm.prank(signer);
+        base.transfer(STRANGER, 10 ** 30);
+        IOrderSettler.Check[] memory checks = new IOrderSettler.Check[](2);
+        checks[0] = _check(address(_oracle), 0, 10, 10, words);
+        checks[1] = _check(address(_oracle), 0, 11, 11, words);
+        vm.prank(EXECUTOR);
+        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.InsufficientFunds.selector, address(base), 0, 1e18));
+        settler.fillChecked(checks, 1e18, "", fill);
+        checks[0] = checks[1];
+        vm.prank(EXECUTOR);
+        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.CheckFailed.selector, 0, 10));
+        settler.fillChecked(checks, 1e18, "", fill);
     }
 
     function test_RevertWhen_TheNonceIsUsed() external {
@@ -307,7 +337,10 @@ contract OrderSettlerChecksTest is SettlerOrders {
     /// @dev Each of what spoils an order is found before its permit is submitted, for little gas.
     function test_NothingIsSubmittedForAnOrderThatIsSpoilt() external {
         _revoke();
-        bytes memory fill = _sale();
+        // It outlives the curve.
+        IOrderSettler.Order memory order = _order(address(base), address(quote), 1e18, 1);
+        order.deadline += MAX_TTL_SEC;
+        bytes memory fill = abi.encodeCall(IOrderSettler.fillOnCurve, (0, _sign(order)));
         bytes memory permit = _permit(1e18);
         bytes memory data = abi.encodeCall(IOrderSettler.fillChecked, (_previewed(false, 1e18, 1), 1e18, permit, fill));
         for (uint256 how = 0; how < 4; ++how) {
@@ -316,7 +349,7 @@ contract OrderSettlerChecksTest is SettlerOrders {
             if (how == 1) vm.etch(signer, hex"00");
             if (how == 2) {
                 IOrderSettler.Order memory other = _order(address(quote), address(base), 3100e6, 1);
-                other.nonce = 1;
+                other.nonce = order.nonce;
                 _fill(_sign(other), false, 0);
             }
             if (how == 3) {
