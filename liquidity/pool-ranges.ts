@@ -34,10 +34,12 @@ export interface RangeEnd {
   net: bigint;
 }
 
-interface KnownRanges {
+export interface KnownRanges {
   ranges: PoolRange[];
   /** Of each of the ranges. */
   ticks: RangeEnd[];
+  /** How far the price may go against the direction of the swap within its range: to the next tick there, or the end of the word. */
+  nearSqrtPrice: bigint;
 }
 
 /**
@@ -59,7 +61,7 @@ export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader:
     .sort((a, b) => (a - b) * direction)
     .slice(0, MAX_TICKS);
   const last = nearest.at(-1);
-  if (last === undefined) return { ranges: [], ticks: [] };
+  if (last === undefined) return { ranges: [], ticks: [], nearSqrtPrice: place.sqrtPrice };
   const nets = await reader.nets(nearest.map((one) => one * spacing));
   const netAt = new Map(nearest.map((one, i) => [one, nets[i]!]));
   for (const word of words) {
@@ -67,7 +69,22 @@ export async function rangesAhead(place: PoolPlace, zeroForOne: boolean, reader:
     if (isAhead(end) && (last - end) * direction > 0 && !netAt.has(end)) netAt.set(end, 0n);
   }
   const ticks = [...netAt].sort(([a], [b]) => (a - b) * direction).map(([one, net]) => ({ tick: one * spacing, net }));
-  return { ranges: rangesOf(place.liquidity, ticks, zeroForOne), ticks };
+  const nearSqrtPrice = nearSqrtPriceOf(place, zeroForOne, bitmaps[0]!);
+  return { ranges: rangesOf(place.liquidity, ticks, zeroForOne), ticks, nearSqrtPrice };
+}
+
+/** A price that is at a tick may count as that of the tick below, which another liquidity follows: the tick itself is out of reach. */
+function nearSqrtPriceOf({ sqrtPrice, tick, spacing }: PoolPlace, zeroForOne: boolean, bits: bigint): bigint {
+  const compressed = Math.floor(tick / spacing);
+  const start = (compressed >> 8) * WORD_BITS;
+  const found = bitsOf(bits).map((bit) => start + bit);
+  const end = zeroForOne
+    ? (found.find((one) => one > compressed) ?? start + WORD_BITS)
+    : (found.findLast((one) => one <= compressed) ?? start);
+  // Beyond the last tick there is no price.
+  const endPrice = sqrtPriceAtTick(Math.min(Math.max(end * spacing, -MAX_TICK), MAX_TICK));
+  const reach = zeroForOne ? endPrice - 1n : endPrice + 1n;
+  return (zeroForOne ? reach > sqrtPrice : reach < sqrtPrice) ? reach : sqrtPrice;
 }
 
 function assertPossible({ sqrtPrice, tick, spacing, liquidity }: PoolPlace): void {

@@ -5,7 +5,7 @@ import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';
-import { MAX_CROSSED, rangesAhead, type RangeEnd } from './pool-ranges.js';
+import { MAX_CROSSED, rangesAhead, type KnownRanges } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type StateCheck, type Venue } from './venue.js';
 
@@ -132,11 +132,9 @@ export function createUniswapV3(
         ...{ target: pool, data: POOL.encodeFunctionData(method, args) as Hex },
         ...rest,
       });
-      const { lastSqrtPrice, leastLiquidity } = box;
-      const price = zeroForOne ? { minimum: lastSqrtPrice, maximum: null } : { minimum: 0n, maximum: lastSqrtPrice };
       return [
-        check('slot0', [], { word: 0, ...price }),
-        check('liquidity', [], { word: 0, minimum: leastLiquidity, maximum: null }),
+        check('slot0', [], { word: 0, minimum: box.lowSqrtPrice, maximum: box.highSqrtPrice }),
+        check('liquidity', [], { word: 0, minimum: box.leastLiquidity, maximum: box.mostLiquidity }),
         ...state.ticks.slice(0, box.crossed).map(({ tick, net }) => {
           const word = BigInt.asUintN(256, net);
           return check('ticks', [tick], { word: 1, minimum: word, maximum: word });
@@ -147,7 +145,7 @@ export function createUniswapV3(
 }
 
 /** A pool's state, with the tick at which each of its ranges ends. */
-type KnownPool = PoolState & { ticks: readonly RangeEnd[] };
+type KnownPool = PoolState & KnownRanges;
 
 /** Null for a pool that was never initialised or has nothing to give. */
 async function readPool(
@@ -169,7 +167,7 @@ async function readPool(
   const liquidity = BigInt(liquidityData ?? '0x0');
   const spacing = toSafeInt(BigInt(spacingData ?? '0x1'));
   const place = { sqrtPrice, tick: toSafeInt(currentTick), spacing, liquidity };
-  const { ranges, ticks } = await rangesAhead(place, zeroForOne, {
+  const known = await rangesAhead(place, zeroForOne, {
     async bitmaps(words) {
       const answers = await callsAt(
         eth,
@@ -187,7 +185,7 @@ async function readPool(
       return answers.map((answer) => (POOL.decodeFunctionResult('ticks', answer) as unknown as [bigint, bigint])[1]);
     },
   });
-  return ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ranges, ticks };
+  return known.ranges.length === 0 ? null : { id, zeroForOne, feePpm, sqrtPrice, ...known };
 }
 
 export const uniswapV3 = venueKind({

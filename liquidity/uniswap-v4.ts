@@ -8,7 +8,7 @@ import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
 import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
-import { MAX_CROSSED, rangesAhead, type RangeEnd } from './pool-ranges.js';
+import { MAX_CROSSED, rangesAhead, type KnownRanges } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type StateCheck, type Venue } from './venue.js';
 
@@ -89,7 +89,7 @@ export function swapFeePpm(slot0: bigint, zeroForOne: boolean, tierPpm: bigint):
 }
 
 /** A pool's state, with what ends each of its ranges, and the first slot of its storage. */
-type KnownPool = PoolState & { ticks: readonly RangeEnd[]; slot: bigint };
+type KnownPool = PoolState & KnownRanges & { slot: bigint };
 
 export function createUniswapV4(
   eth: EthReader,
@@ -126,14 +126,14 @@ export function createUniswapV4(
         const feePpm = swapFeePpm(slot0, zeroForOne, tier.feePpm);
         const tick = toSafeInt(BigInt.asIntN(24, slot0 >> 160n));
         const place = { sqrtPrice, tick, spacing: tier.spacing, liquidity };
-        const { ranges, ticks } = await rangesAhead(place, zeroForOne, {
+        const ahead = await rangesAhead(place, zeroForOne, {
           bitmaps: (words) => load(words.map((word) => mappingSlot('int16', word, slot + BITMAP_OFFSET))),
           async nets(all) {
             const infos = await load(all.map((at) => tickSlot(slot, at)));
             return infos.map((info) => BigInt.asIntN(128, info >> 128n));
           },
         });
-        return ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, ranges, ticks, slot };
+        return ahead.ranges.length === 0 ? null : { id: idOf(tier), zeroForOne, feePpm, sqrtPrice, slot, ...ahead };
       }),
     );
     return known.filter((pool) => pool !== null);
@@ -179,18 +179,15 @@ export function createUniswapV4(
       const [pool] = await onOne(eth, (one) => read(one, [sellToken, buyToken], [tier], head));
       const box = pool === undefined ? null : poolBox(pool, kind, kind === 'sell' ? inUnits : outUnits, boundUnits);
       if (pool === undefined || box === null || box.crossed > MAX_CROSSED) return null;
-      const { lastSqrtPrice, leastLiquidity, crossed } = box;
-      const bounds = pool.zeroForOne
-        ? { minimum: lastSqrtPrice, maximum: null }
-        : { minimum: 0n, maximum: lastSqrtPrice };
+      const { lowSqrtPrice, highSqrtPrice, leastLiquidity, mostLiquidity, crossed } = box;
       const price = ROUTER.encodeFunctionData('sqrtPriceOf', [keyOf(sellToken, buyToken, tier)]) as Hex;
       const word = (slot: bigint, minimum: bigint, maximum: bigint | null): StateCheck => {
         const data = MANAGER.encodeFunctionData('extsload(bytes32)', [wordOf(slot)]) as Hex;
         return { target: contracts.poolManager, word: 0, minimum, maximum, data };
       };
       return [
-        { target: contracts.router, word: 0, ...bounds, data: price },
-        word(pool.slot + LIQUIDITY_OFFSET, leastLiquidity, null),
+        { target: contracts.router, word: 0, minimum: lowSqrtPrice, maximum: highSqrtPrice, data: price },
+        word(pool.slot + LIQUIDITY_OFFSET, leastLiquidity, mostLiquidity),
         // The net change is the upper half of a tick's word, whatever stands in the lower one.
         ...pool.ticks.slice(0, crossed).map(({ tick, net }) => {
           const least = BigInt.asUintN(128, net) << 128n;

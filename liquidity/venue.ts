@@ -50,9 +50,10 @@ export interface Venue {
    */
   call(trade: VenueTrade, terms: { recipient: Address; deadlineSec: number; maxIn: bigint }): Promise<VenueCall>;
   /**
-   * Conditions under which a sale brings at least `boundUnits`, or a purchase costs at most that: where all of them hold, it does. They are
-   * few, each takes little gas, and as long as prices move no further than the bound allows they hold, but for changes of what stands behind
-   * the price. What others can change for the least comes first. Null where the trade does not keep the bound at that block, and where that
+   * Conditions under which a sale brings at least `boundUnits`, or a purchase costs at most that: where all of them hold, it does, unless
+   * somebody has put liquidity where there was none and taken away what lay behind it, which takes more gas than a transaction that reverts.
+   * They are few, each takes little gas, and as long as prices move no further than the bound allows, and to the better no further than their
+   * range of liquidity, they hold, but for changes of what stands behind the price. Where the bound leaves nothing for rounding, all must be as it was. What others can change for the least comes first. Null where the trade does not keep the bound at that block, and where that
    * would take too many.
    */
   checks(trade: VenueTrade, boundUnits: bigint, head: Head): Promise<StateCheck[] | null>;

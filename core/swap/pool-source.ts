@@ -21,6 +21,8 @@ export interface PoolState {
   sqrtPrice: bigint;
   /** In the order in which a swap walks through them; what lies beyond the last is not known. */
   ranges: readonly PoolRange[];
+  /** How far the price may go against the direction of the swap before it leaves the first range. Default: nowhere. */
+  nearSqrtPrice?: bigint;
 }
 
 /** A v3 pool as a source, exact as far as its ranges are known. */
@@ -110,31 +112,46 @@ function stretchesOfPool(
 
 /** What rounding may take or give in a trade over a few ranges, in units: within a box amounts rise and fall by it besides. */
 const ROUNDING_UNITS = 8n;
+/** Units of what is given that rounding may take at the end of each range; they are worth so many of the other side as the trade gives. */
+const STEP_UNITS = 4n;
 
-/** Between which price and liquidity a trade keeps its bound, while the ticks that it crosses change the liquidity as they do now. */
+/** Between which prices and liquidities a trade keeps its bound, while the ticks within it, and by how much each changes the liquidity, are as they are now. */
 interface PoolBox {
-  /** The price may go so far in the direction of the swap. */
-  lastSqrtPrice: bigint;
+  lowSqrtPrice: bigint;
+  highSqrtPrice: bigint;
   leastLiquidity: bigint;
+  /** Null for none. */
+  mostLiquidity: bigint | null;
   /** How many of the ranges end within the trade, from the worst price on. */
   crossed: number;
+  /** What rounding may take besides, of the side that is bounded. */
+  roundingUnits: bigint;
 }
 
 /**
  * How far a pool's price may move within its range, and how much of its liquidity may go, until a sale of `units` brings less than
- * `boundUnits`, or a purchase of `units` costs more. Half of what may be lost is for the liquidity. Null where the trade does not keep the
- * bound now.
+ * `boundUnits`, or a purchase of `units` costs more. Half of what may be lost is for the liquidity. Where no more may be lost than rounding
+ * takes, the box is what the pool is now, and nothing beside it: better prices round otherwise. Null where the trade does not keep the bound now.
  */
 export function poolBox(state: PoolState, kind: SplitKind, units: bigint, boundUnits: bigint): PoolBox | null {
-  const { zeroForOne, sqrtPrice, ranges } = state;
+  const { zeroForOne, sqrtPrice, nearSqrtPrice = sqrtPrice, ranges } = state;
   const [first] = ranges;
   const now = traded(state, kind, units);
   if (first === undefined || now === null) return null;
   if (kind === 'sell' ? now < boundUnits : now > boundUnits) return null;
+  const roundingUnits = ROUNDING_UNITS + BigInt(crossedBy(state, kind, units)) * ceilDiv(STEP_UNITS * now, units);
   const keeps = (one: PoolState, bound: bigint): boolean => {
     const amount = traded(one, kind, units);
-    return amount !== null && (kind === 'sell' ? amount >= bound + ROUNDING_UNITS : amount <= bound - ROUNDING_UNITS);
+    return amount !== null && (kind === 'sell' ? amount >= bound + roundingUnits : amount <= bound - roundingUnits);
   };
+  if (!keeps(state, boundUnits)) {
+    const { liquidity } = first;
+    const [prices, liquidities] = [
+      { lowSqrtPrice: sqrtPrice, highSqrtPrice: sqrtPrice },
+      { leastLiquidity: liquidity, mostLiquidity: liquidity },
+    ];
+    return { ...prices, ...liquidities, crossed: crossedBy(state, kind, units), roundingUnits };
+  }
   const thinned = (missing: bigint): PoolState => ({
     ...state,
     ranges: ranges.map((one) => ({ ...one, liquidity: maxBig(one.liquidity - missing, 0n) })),
@@ -150,11 +167,16 @@ export function poolBox(state: PoolState, kind: SplitKind, units: bigint, boundU
   // At the end of the range another liquidity counts.
   const move = mostOf(0n, maxBig(room - 1n, 0n), (some) => keeps(moved(some), boundUnits)) ?? 0n;
   const worst = moved(move);
-  const crossed = worst.ranges.findIndex(
-    (_, i) => traded({ ...worst, ranges: worst.ranges.slice(0, i + 1) }, kind, units) !== null,
-  );
-  return { lastSqrtPrice: worst.sqrtPrice, leastLiquidity: first.liquidity - missing, crossed };
+  const [lowSqrtPrice, highSqrtPrice] = zeroForOne
+    ? [worst.sqrtPrice, nearSqrtPrice]
+    : [nearSqrtPrice, worst.sqrtPrice];
+  const box = { lowSqrtPrice, highSqrtPrice, leastLiquidity: first.liquidity - missing, mostLiquidity: null };
+  return { ...box, crossed: crossedBy(worst, kind, units), roundingUnits };
 }
+
+/** How many ranges end within a trade; -1 for one that they don't hold. */
+const crossedBy = (state: PoolState, kind: SplitKind, units: bigint): number =>
+  state.ranges.findIndex((_, i) => traded({ ...state, ranges: state.ranges.slice(0, i + 1) }, kind, units) !== null);
 
 const traded = (state: PoolState, kind: SplitKind, units: bigint): bigint | null =>
   kind === 'sell' ? amountsOf(state).outputFor(units) : amountsOf(state).inputFor(units);

@@ -32,27 +32,31 @@ describe('how far pools may move until a trade breaks its bound', () => {
   });
 
   it('holds within a pool of several ranges, and its price is the last one', () => {
-    let found = 0;
+    let [found, exact] = [0, 0];
     fc.assert(
       fc.property(
         fc.record({
           kind: kinds,
           zeroForOne: fc.boolean(),
-          tick: fc.integer({ min: -2_000, max: 2_000 }),
+          tick: fc.oneof(fc.integer({ min: -2_000, max: 2_000 }), fc.integer({ min: -100_000, max: 100_000 })),
           widths: fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 3, maxLength: 3 }),
           liquidities: fc.array(fc.bigInt(10n ** 15n, 10n ** 18n), { minLength: 3, maxLength: 3 }),
           units: fc.bigInt(10n ** 9n, 10n ** 16n),
           slackBps: slacks,
           at: fc.bigInt(0n, 1_000n),
           missing: fc.bigInt(0n, 1_000n),
+          behind: fc.integer({ min: 0, max: 200 }),
         }),
-        ({ kind, zeroForOne, tick, widths, liquidities, units, slackBps, at, missing }) => {
+        ({ kind, zeroForOne, tick, widths, liquidities, units, slackBps, at, missing, behind }) => {
           let end = tick;
           const ranges = liquidities.map((liquidity, i) => {
             end += zeroForOne ? -widths[i]! : widths[i]!;
             return { liquidity, endSqrtPrice: sqrtPriceAtTick(end) };
           });
-          const state: PoolState = { id: 'p', zeroForOne, feePpm: 500n, sqrtPrice: sqrtPriceAtTick(tick), ranges };
+          const sqrtPrice = sqrtPriceAtTick(tick);
+          // The range begins behind the price.
+          const nearSqrtPrice = sqrtPriceAtTick(tick + (zeroForOne ? behind : -behind));
+          const state: PoolState = { id: 'p', zeroForOne, feePpm: 500n, sqrtPrice, nearSqrtPrice, ranges };
           const traded = (one: PoolState): bigint | null =>
             kind === 'sell' ? poolSource(one).outputFor(units) : poolSource(one).inputFor(units);
           const now = traded(state);
@@ -66,16 +70,30 @@ describe('how far pools may move until a trade breaks its bound', () => {
             ranges: ranges.map((one) => ({ ...one, liquidity: one.liquidity > less ? one.liquidity - less : 0n })),
           });
           const most = ranges[0]!.liquidity - box.leastLiquidity;
-          const price = state.sqrtPrice + ((box.lastSqrtPrice - state.sqrtPrice) * at) / 1_000n;
-          expect(keeps(kind, traded(moved(price, (most * missing) / 1_000n)), bound), 'within').to.equal(true);
-          const next = box.lastSqrtPrice + (zeroForOne ? -1n : 1n);
+          const [worstPrice, bestPrice] = zeroForOne
+            ? [box.lowSqrtPrice, box.highSqrtPrice]
+            : [box.highSqrtPrice, box.lowSqrtPrice];
+          const less = box.mostLiquidity === null ? (most * missing) / 1_000n : 0n;
+          const price = bestPrice + ((worstPrice - bestPrice) * at) / 1_000n;
+          expect(keeps(kind, traded(moved(price, less)), bound), 'within, at a better price or a worse one').to.equal(
+            true,
+          );
+          if (box.mostLiquidity === null) {
+            const more = moved(price, -(ranges[0]!.liquidity * missing) / 100n);
+            expect(keeps(kind, traded(more), bound), 'with more liquidity').to.equal(true);
+          } else {
+            const all = [sqrtPrice, sqrtPrice, ranges[0]!.liquidity, ranges[0]!.liquidity];
+            expect([worstPrice, bestPrice, box.leastLiquidity, box.mostLiquidity], 'nothing else').to.deep.equal(all);
+            exact += 1;
+          }
+          const next = worstPrice + (zeroForOne ? -1n : 1n);
           const isEnd = zeroForOne ? next <= ranges[0]!.endSqrtPrice : next >= ranges[0]!.endSqrtPrice;
           // Less than what rounding may take is left.
-          const nearly = kind === 'sell' ? bound + 8n : bound - 8n;
+          const nearly = kind === 'sell' ? bound + box.roundingUnits : bound - box.roundingUnits;
           if (!isEnd) expect(keeps(kind, traded(moved(next, most)), nearly), 'beyond').to.equal(false);
           const walked = {
-            ...moved(box.lastSqrtPrice, most),
-            ranges: moved(box.lastSqrtPrice, most).ranges.slice(0, box.crossed + 1),
+            ...moved(worstPrice, most),
+            ranges: moved(worstPrice, most).ranges.slice(0, box.crossed + 1),
           };
           expect(traded(walked), 'over these ranges').not.to.equal(null);
           found += box.crossed > 0 ? 1 : 0;
@@ -84,6 +102,7 @@ describe('how far pools may move until a trade breaks its bound', () => {
       fcOptions(300),
     );
     expect(found, 'some cross a tick').to.be.greaterThan(0);
+    expect(exact, 'some may lose nothing').to.be.greaterThan(0);
   });
 
   it('holds in a pair after trades of others, and not once its reserves are beyond', () => {
