@@ -9,8 +9,9 @@ import { OrderSettler__factory } from '../../typechain-types/factories/OrderSett
 const SETTLER: Address = `0x${'11'.repeat(20)}`;
 const KNOWS = `0x63${OrderSettler__factory.createInterface().getFunction('fillChecked').selector.slice(2)}`;
 
+const SILENT = 'silent';
 const saying = (code: string): EthReader => ({
-  call: () => Promise.resolve(code),
+  call: () => (code === SILENT ? Promise.reject(new Error('no answer')) : Promise.resolve(code)),
   batch: () => Promise.resolve([code]),
 });
 
@@ -20,7 +21,10 @@ function several(codes: readonly string[]): EthReader {
   return {
     ...all[0]!,
     endpoints: all,
-    survey: (ask) => Promise.all(all.map(async (one) => ({ answer: await ask(one), convict: () => undefined }))),
+    async survey(ask) {
+      const votes = all.map(async (one) => ({ answer: await ask(one), convict: () => undefined }));
+      return (await Promise.allSettled(votes)).flatMap((vote) => (vote.status === 'fulfilled' ? [vote.value] : []));
+    },
   };
 }
 
@@ -33,6 +37,16 @@ describe('what a settler can do', () => {
     expect(await has(['0x00', KNOWS, '0x00'])).to.equal(false);
     expect(await has([KNOWS])).to.equal(true);
     expect(await has(['0x00'])).to.equal(false);
+  });
+
+  it('is what one says while the others are silent', async () => {
+    expect(await has([SILENT, KNOWS, SILENT])).to.equal(true);
+    expect(await has([SILENT, '0x00'])).to.equal(false);
+    const error = await has([SILENT, SILENT]).then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(RpcUnavailableError);
   });
 
   it('is not known while endpoints disagree, so that no laxer rules hold', async () => {
