@@ -399,8 +399,8 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Tr
 
     /* INTERNAL */
 
-    /// @dev The output that leaves `taker` with `amountOut` after its fee. An amount beyond what the curve accepts is passed on as it is, so that
-    /// the curve's error names the amount that the caller sent.
+    /// @dev The output that leaves `taker` with `amountOut` after its fee. An amount beyond what the curve accepts is passed on as it is, so
+    /// that the curve's error names the amount that the caller sent.
     function _grossFor(
         address taker,
         address tokenIn,

@@ -29,7 +29,7 @@ interface TickReader {
 }
 
 /** Where a range ends, and by how much liquidity changes there as the price rises through it; zero at the end of a word. */
-export interface RangeEnd {
+interface RangeEnd {
   tick: number;
   net: bigint;
 }

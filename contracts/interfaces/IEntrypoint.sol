@@ -162,8 +162,8 @@ interface IEntrypoint {
         uint256 amountIn
     ) external view returns (uint256 amountOut);
 
-    /// @notice Input that `swapExactOutput` of `taker` would take for `amountOut` now: `quoteExactOutput` of the amount with the fee of `taker` on
-    /// top, if this market charges fees. Zero in the same cases.
+    /// @notice Input that `swapExactOutput` of `taker` would take for `amountOut` now: `quoteExactOutput` of the amount with the fee of
+    /// `taker` on top, if this market charges fees. Zero in the same cases.
     function quoteForExactOutput(
         address taker,
         address tokenIn,

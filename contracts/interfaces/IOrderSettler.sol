@@ -11,10 +11,10 @@ pragma solidity ^0.8.28;
 /// filled by `fillPartnerRoute` and in no other way, and the partner gets its part to the unit, or the whole call reverts.
 ///
 /// Whatever the route, at least `minAmountOut` of the buy token, and everything beyond it that the route brought and is not a signed
-/// partner's, is sent to the recipient, or the whole call reverts. What our own curve pays to the recipient is not measured, so a token that keeps a part of transfers could deliver
-/// less; such tokens must not be listed. Of the sell token, what the route does not need is not taken, or goes back to the owner. Between
-/// transactions this contract holds no token and has granted no allowance; what somebody sends here by mistake goes to the next routed order
-/// of that token.
+/// partner's, is sent to the recipient, or the whole call reverts. What our own curve pays to the recipient is not measured, so a token that
+/// keeps a part of transfers could deliver less; such tokens must not be listed. Of the sell token, what the route does not need is not
+/// taken, or goes back to the owner. Between transactions this contract holds no token and has granted no allowance; what somebody sends here
+/// by mistake goes to the next routed order of that token.
 ///
 /// Trust: whether an order is run as exact input or as exact output, by which route, and with which fee is not in the signature. So the
 /// holder of an executor's key can, at worst, take from each signed, unexpired and unused order that it knows of whatever a fill
@@ -37,8 +37,8 @@ interface IOrderSettler {
         uint256 feeAmount,
         bool feeInSwap
     );
-    /// @notice Follows `OrderFilled` of an order with a partner or a hash: `partner` was sent `amount` of `token`, which the order bought, beside
-    /// what the recipient received. Without a partner it is the zero address, and the amount zero.
+    /// @notice Follows `OrderFilled` of an order with a partner or a hash: `partner` was sent `amount` of `token`, which the order bought,
+    /// beside what the recipient received. Without a partner it is the zero address, and the amount zero.
     event PartnerOrderFilled(
         address indexed owner,
         uint256 indexed nonce,
@@ -233,9 +233,9 @@ interface IOrderSettler {
 
     /// @notice Makes the call `fill` of this contract, one of the three that fill an order, if all that spoils it most cheaply is as it was: so
     /// that an order that can't be filled any more costs its executor little. Executors only. It reverts, in this order, with `SignatureExpired`
-    /// past the deadline, `OwnerHasCode`, `CheckFailed` if the first of `checks` does not hold, `NonceUsed`, `InsufficientFunds` unless the owner
-    /// has `amount` of the sell token, `CheckFailed` for the other checks, and `InsufficientFunds` unless the owner, after `permit`, lets Permit2
-    /// take the amount. A permit is called as `fillWithPermit` does, of the sell token; an empty one is none. Checks are
+    /// past the deadline, `OwnerHasCode`, `CheckFailed` if the first of `checks` does not hold, `NonceUsed`, `InsufficientFunds` unless the
+    /// owner has `amount` of the sell token, `CheckFailed` for the other checks, and `InsufficientFunds` unless the owner, after `permit`,
+    /// lets Permit2 take the amount. A permit is called as `fillWithPermit` does, of the sell token; an empty one is none. Checks are
     /// static calls, with at most 100,000 gas each, as those of the token; of an answer one word is read. They can only refuse: with the same
     /// signatures the executor could make the call `fill` alone. Otherwise reverts as `fill` does.
     /// @param amount Units of the sell token that the fill takes.
@@ -269,8 +269,8 @@ interface IOrderSettler {
     /// @notice Whether routes may call `account`.
     function isTarget(address account) external view returns (bool);
 
-    /// @notice Whether the vault may pay to this contract: while a step of a route, or the own part of an order with a partner, swaps against our
-    /// own curve, and never otherwise.
+    /// @notice Whether the vault may pay to this contract: while a step of a route, or the own part of an order with a partner, swaps against
+    /// our own curve, and never otherwise.
     function isReceiving() external view returns (bool);
 
     /// @notice Where owners approve the sell token.
