@@ -3,7 +3,7 @@
  * beside what the owner spent.
  */
 import { ceilDiv } from '../../core/amounts.js';
-import { mayRisk, type Dealing } from '../../core/swap/trust.js';
+import { limitWithin, mayRisk, type Dealing, type Sent } from '../../core/swap/trust.js';
 import type { TradeMode } from '../../core/curve/walk.js';
 import type { Address } from '../../core/types.js';
 import { checkFunds } from '../../server/swap/funds.js';
@@ -14,17 +14,22 @@ import { sideOf, type Count, type WorldChain } from './chain.js';
 import { OPERATOR, type Setting } from './setting.js';
 
 /**
- * Gas as measured on the contracts, the owner's at its least and the operator's at its most. `emptied` is a revert for want of funds, and
- * `transfer` the least that takes them away, of WETH; of USDC both are 12,000 to 14,000 more.
+ * Gas as measured on the contracts, the owner's at its least and the operator's at its most. `transfer` is the least that takes an owner's funds
+ * away, of WETH; of USDC that and a revert for want of funds are 9,000 to 14,000 more.
  */
-const GAS = {
-  ...{ setUp: 94_000, spoil: 28_000, transfer: 24_000, swap: 95_000, fill: 160_000 },
-  ...{ revert: 79_000, emptied: 101_000 },
+const GAS = { setUp: 94_000, spoil: 28_000, transfer: 24_000, swap: 95_000, fill: 160_000 };
+/** What a revert burns, and one for want of funds, by how the order was sent. */
+const BURNT = {
+  plain: { revert: 79_000, emptied: 101_000 },
+  checked: { revert: 57_000, emptied: 66_000 },
 };
+/** What the settler's checks take of an order that fills. */
+const CHECKS_GAS = 15_000;
 /** A thousandth of a cent per thousand gas. */
 const GAS_PER_DOLLAR = 100_000_000n;
 const MAX_REVERTS = 2;
-const onOneVenue = { venues: 1, pools: 0, gasLimit: BigInt(GAS.fill) };
+const LIMITS = { maxReverts: MAX_REVERTS, newAccountGas: BigInt(GAS.setUp) };
+const ACCOUNT = { isCode: false, canCheck: true };
 const ORDER_TTL_SEC = 120;
 const BPS = 10_000n;
 
@@ -44,6 +49,8 @@ interface Order {
   minOutUnits: bigint;
   validToSec: number;
   state: 'pending' | 'sent' | 'done';
+  /** How it was sent; null until it is. */
+  sent: Sent | null;
 }
 
 /** What one owner's orders cost, in gas. */
@@ -63,6 +70,8 @@ export interface WorldGasless {
   spoil(owner: Address): void;
   /** Moves a part of a wallet away. */
   transfer(from: Address, to: Address, token: Address, permille: number): void;
+  /** The owner sent a transfer of a token, to whomever. */
+  transferred(owner: Address): void;
   /** The owner sent a swap of its own. */
   swapped(owner: Address): void;
   gas(): ReadonlyMap<Address, OwnerGas>;
@@ -79,6 +88,10 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
   const noteGas = (owner: Address, key: keyof OwnerGas, units: number): void => {
     const known = gas.get(owner) ?? { spent: 0, lost: 0 };
     gas.set(owner, { ...known, [key]: known[key] + units });
+  };
+  /** Only what an owner spends after it was set up counts against its orders. */
+  const transferred = (owner: Address): void => {
+    if (gas.has(owner)) noteGas(owner, 'spent', GAS.transfer);
   };
   const note = (owner: Address, dealing: Dealing): void => {
     past.set(owner, [...(past.get(owner) ?? []), dealing]);
@@ -125,6 +138,7 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
       minOutUnits: isBuy ? baseUnits : quoted.outUnits - slip(quoted.outUnits),
       validToSec: chain.timeSec() + ORDER_TTL_SEC,
       state: 'pending',
+      sent: null,
     };
     const others = pendingOf(owner)
       .filter((one) => one.sellToken === sellToken)
@@ -146,13 +160,21 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
     if (others.length > 0) count('gasless sum');
   }
 
-  function judged(owner: Address): 'send' | 'wait' | 'refuse' {
-    const underWay = orders.filter((one) => one.owner === owner && one.state === 'sent').map(() => onOneVenue);
-    return mayRisk(
-      past.get(owner) ?? [],
-      { ...onOneVenue, isCode: false },
-      { underWay, maxReverts: MAX_REVERTS, newAccountGas: BigInt(GAS.setUp) },
+  /** As the executor decides: as it is where the owner's credit covers that, else checked first. */
+  function judged(owner: Address): { verdict: 'send' | 'wait' | 'refuse'; sent: Sent } {
+    const dealings = past.get(owner) ?? [];
+    const underWay = orders.flatMap(({ owner: of, state, sent }) =>
+      of === owner && state === 'sent' && sent !== null ? [sent] : [],
     );
+    const waysOf = (isChecked: boolean): Sent[] => {
+      const gas = BigInt(GAS.fill + (isChecked ? CHECKS_GAS : 0));
+      const one = { venues: 1, pools: 0, isChecked };
+      const gasLimit = limitWithin({ ...ACCOUNT, ...LIMITS, dealings }, { ...one, gas });
+      return gasLimit === null ? [] : [{ ...one, gasLimit }];
+    };
+    const [sent] = [...waysOf(false), ...waysOf(true)];
+    if (sent === undefined) return { verdict: 'refuse', sent: { venues: 1, pools: 0, gasLimit: 0n } };
+    return { verdict: mayRisk(dealings, { ...sent, ...ACCOUNT }, { ...LIMITS, underWay }), sent };
   }
 
   function round(): void {
@@ -167,10 +189,12 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
         continue;
       }
       if (chain.simulate(callOf(order)) === null) continue;
-      const verdict = judged(order.owner);
+      const { verdict, sent } = judged(order.owner);
       if (verdict === 'refuse') count('gasless owner not trusted');
       if (verdict !== 'send') continue;
+      count(sent.isChecked === true ? 'gasless checked' : 'gasless plain');
       order.state = 'sent';
+      order.sent = sent;
       underWay.add(key);
     }
   }
@@ -182,10 +206,11 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
       if (fill === null) {
         order.state = 'pending';
         const isEmptied = chain.walletOf(order.owner, order.sellToken) < order.expectedSellUnits;
-        const burnt = isEmptied && !used.has(order.nonce) ? GAS.emptied : GAS.revert;
+        const why = isEmptied && !used.has(order.nonce) ? 'emptied' : 'revert';
+        const burnt = BURNT[order.sent?.isChecked === true ? 'checked' : 'plain'][why];
         noteGas(order.owner, 'lost', burnt);
         note(order.owner, { kind: 'revert', gasUsed: BigInt(burnt) });
-        count(burnt === GAS.emptied ? 'gasless emptied' : 'gasless reverted');
+        count(why === 'emptied' ? 'gasless emptied' : 'gasless reverted');
       } else {
         order.state = 'done';
         used.add(order.nonce);
@@ -210,9 +235,10 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
     },
     transfer(from, to, token, permille) {
       if (!chain.transfer(from, to, token, (chain.walletOf(from, token) * BigInt(permille)) / 1_000n)) return;
-      if (gas.has(from)) noteGas(from, 'spent', GAS.transfer);
+      transferred(from);
       count('wallet moved');
     },
+    transferred,
     swapped(owner) {
       if (!gas.has(owner)) return;
       noteGas(owner, 'spent', GAS.swap);

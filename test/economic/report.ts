@@ -43,6 +43,8 @@ const REACH = [
   'gasless sum',
   'gasless refused',
   'gasless waits for the one before',
+  'gasless plain',
+  'gasless checked',
   'gasless filled',
   'gasless reverted',
   'gasless emptied',

@@ -300,7 +300,9 @@ export function createWorld(
         return void chain.deposit(maker, token, (chain.walletOf(maker, token) * BigInt(step.permille)) / 1_000n);
       }
       case 'donate':
-        return void chain.donate(colludingTaker(step.taker), tokenAt(step.token), BigInt(step.units));
+        if (chain.donate(colludingTaker(step.taker), tokenAt(step.token), BigInt(step.units)))
+          gasless.transferred(colludingTaker(step.taker));
+        return;
       case 'request':
         return request(colludingMaker(step.maker), tokenAt(step.token), step.permille);
       case 'settle':
