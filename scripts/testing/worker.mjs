@@ -15,22 +15,26 @@ for (const file of requires) await import(pathToFileURL(file).href);
 
 let countedMs = 0;
 
-/** Runs the tests of one file, whose results the reporter writes into `totals`. @param {{ file: string, totals: string }} what */
+/**
+ * Runs the tests of one file, whose results the reporter writes into `totals`.
+ * @param {{ file: string, totals: string }} what @returns {Promise<number>} how many failed
+ */
 async function runFile({ file, totals }) {
   const mocha = new Mocha({ ...options, reporter, reporterOptions: { totals } });
   mocha.addFile(file);
   await mocha.loadFilesAsync();
-  await new Promise((resolve) => mocha.run(resolve));
+  const failed = await new Promise((resolve) => mocha.run(resolve));
   mocha.dispose();
+  return failed;
 }
 
 process.on('message', async (what) => {
-  await runFile(what);
+  const failed = await runFile(what);
   // Of this file, and for the first one of loading Mocha as well.
   const sinceMs = cpuMs() - countedMs;
   countedMs += sinceMs;
   for (const stream of [process.stdout, process.stderr]) stream.write(END_OF_FILE);
-  process.send({ cpuMs: sinceMs, rssBytes: process.memoryUsage.rss() });
+  process.send({ failed, cpuMs: sinceMs, rssBytes: process.memoryUsage.rss() });
 });
 // By `exit`, so that whatever tests started ends, too.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));

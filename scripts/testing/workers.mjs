@@ -19,6 +19,7 @@ const MAX_DRAIN_MS = 1_000;
 /**
  * @typedef {object} Ran
  * @property {boolean} isWhole false when the process ended within the file
+ * @property {boolean} isGood whether it is whole and no test failed
  * @property {string} output of both streams, as it came
  * @property {number} cpuMs of the process and of children that ended meanwhile; 0 when it ended itself
  * @property {string} seed of properties
@@ -61,8 +62,8 @@ export function createWorkers({ onFault, ...work }) {
     async run(file, totals, { alone = false, seed } = {}) {
       const worker = alone ? startWorker({ ...work, seed: seed ?? String(randomInt(2 ** 31)) }) : await take(seed);
       const ran = await worker.run(file, totals);
-      // A process that ended within a file has told so by that.
-      if (!ran.isWhole) await worker.end();
+      // What a failed test left behind is no other file's, and has told enough.
+      if (!ran.isGood) await worker.end();
       else if (alone || worker.isSpent()) await end(worker);
       else idle.push(worker);
       return ran;
@@ -130,15 +131,15 @@ function startWorker({ requires, options, env, echo, seed }) {
     output = '';
     ends = 0;
     const started = await Promise.race([ready, gone.then(() => null)]);
-    if (started === null) return { isWhole: false, output, cpuMs: 0, seed };
+    if (started === null) return { isWhole: false, isGood: false, output, cpuMs: 0, seed };
     const answer = new Promise((resolve) => child.once('message', resolve));
     const told = new Promise((resolve) => (onEnds = () => ends >= 2 && resolve(undefined)));
     child.send({ file, totals }, () => undefined);
     const done = await Promise.race([answer, gone.then(() => null)]);
-    if (done === null) return { isWhole: false, output, cpuMs: 0, seed };
+    if (done === null) return { isWhole: false, isGood: false, output, cpuMs: 0, seed };
     await Promise.race([told, gone]);
     rssBytes = done.rssBytes;
-    return { isWhole: true, output, cpuMs: done.cpuMs, seed };
+    return { isWhole: true, isGood: done.failed === 0, output, cpuMs: done.cpuMs, seed };
   }
 
   /** Resolves when it is gone, with what was wrong with that: null if it ended by itself and without an error. */
