@@ -1,17 +1,16 @@
 #!/usr/bin/env node
 /**
- * `npm test`: types, Solidity tests, TypeScript tests, in groups that run beside each other (LANES=1 for one after the other; what a
- * group printed is shown when it has ended). Tests run on SQLite; with DATABASE_URL, which names a PostgreSQL server, those that storage
+ * `npm test`: types, Solidity tests, files of TypeScript tests, several beside each other (LANES=1 for one after the other; what a file printed is
+ * shown when it has ended). Each process of Mocha takes one file after the other. Tests run on SQLite; with DATABASE_URL, which names a PostgreSQL server, those that storage
  * decides run on both, and the others there. Arguments go to Mocha, in one process, and leave the rest out:
  * `npm test -- test/core/book.test.ts`.
  * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
- * A group that failed runs once more by itself, with the same seed of its properties, when all others have ended, three groups at most. What
+ * A file that failed runs once more by itself, with the same seed of its properties, when all others have ended, three files at most. What
  * passes then is reported as unsteady, with its reason: it depends on how fast the machine is, and is a defect of the test or of the product.
- * At the end come the slowest tests, the groups that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
+ * At the end come the slowest tests, the files that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
-import { randomInt } from 'node:crypto';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,10 +21,11 @@ import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
 import { readCpuMs } from './testing/cpu.mjs';
-import { inLanes, laneCount, postgresFiles, testGroups } from './testing/lanes.mjs';
+import { inLanes, laneCount, needsOwnProcess, orderedFiles, postgresFiles } from './testing/lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
 import { transpile } from './testing/transpile.mjs';
+import { createWorkers } from './testing/workers.mjs';
 
 /** @typedef {{ passed: number, failed: number }} Totals */
 
@@ -35,15 +35,15 @@ const TEST_FILES = 'test/**/*.test.ts';
 const ARITHMETIC = ['libraries', 'types'];
 const SLOWEST = 20;
 /** What .mocharc.json says, but for the loader. */
-const MOCHA_OPTIONS = ['--no-config', '--timeout', '60000', '--forbid-only', '--forbid-pending'];
+const MOCHA_OPTIONS = { timeout: 60_000, forbidOnly: true, forbidPending: true };
 
-/** What tests and groups took, for the tables at the end. */
+/** What tests, and files and programs (groups), took, for the tables at the end. */
 const took = { tests: [], groups: [] };
 /** Failures, printed again at the very end, so that a truncated log has them, too. @type {{ group: string, title: string, reason: string }[]} */
 const failures = [];
 /** What failed among other groups and passed alone. @type {typeof failures} */
 const unsteady = [];
-/** If more groups fail, none runs again: so many failures are no unsteadiness. */
+/** If more files fail, none runs again: so many failures are no unsteadiness. */
 const MOST_REPEATED = 3;
 const MAX_REASON_CHARS = 2_000;
 
@@ -129,25 +129,19 @@ function sumOf(all) {
 }
 
 /**
- * One process of Mocha. Without `echo` its output is shown when it has ended, under the name.
- * @param {string} name @param {string[]} args @param {Record<string, string>} env @param {boolean} echo @returns {Promise<Totals>}
+ * Runs Mocha, by a function that has it write its totals into the file that it is given, and counts what it says.
+ * @param {string} name @param {(totals: string) => Promise<{ code: number, output: string, told: string }>} runMocha @param {boolean} echo whether
+ * the output has been shown @returns {Promise<Totals>}
  */
-async function runTypeScriptTests(name, args, env, echo) {
+async function counted(name, runMocha, echo) {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-totals-'));
   const totals = join(folder, 'totals.json');
   try {
-    const reporter = [
-      '--reporter',
-      join(projectRoot, 'scripts', 'testing', 'mocha-reporter.cjs'),
-      '--reporter-option',
-      `totals=${totals}`,
-    ];
-    const { code, output, told } = await runGroup(name, ['mocha/bin/mocha.js', ...reporter, ...args], { env, echo });
+    const { code, output, told } = await runMocha(totals);
     const { passed, failed, tests, reasons } = readTotals(totals);
     took.tests.push(...tests);
     failures.push(...reasons.map((one) => ({ group: name, ...one })));
-    const seed = env.SEED === undefined ? '' : `, SEED=${env.SEED}`;
-    say(`${name}: ${passed} passed, ${failed} failed, ${told}${seed}`);
+    say(`${name}: ${passed} passed, ${failed} failed, ${told}`);
     if (!echo) process.stdout.write(output);
     return settle(name, code, passed, failed);
   } finally {
@@ -179,11 +173,6 @@ function settle(name, code, passed, failed) {
   return { passed, failed };
 }
 
-/** The first and the last file of a group. @param {string[]} files */
-function nameOf(files) {
-  return files.length === 1 ? files[0] : `${files[0]} to ${files.at(-1).split('/').at(-1)}`;
-}
-
 /** Those that took most first. @param {{ title: string, tookMs: number, cpuMs?: number }[]} rows @param {string} heading */
 function printSlowest(rows, heading) {
   const costOf = ({ tookMs, cpuMs }) => cpuMs ?? tookMs;
@@ -211,52 +200,85 @@ const MODES = ['--deep', '--quick'];
 const [deep, quick] = MODES.map((mode) => process.argv.includes(mode));
 const args = process.argv.slice(2).filter((arg) => !MODES.includes(arg));
 const env = { ...(deep ? { RUNS: process.env.RUNS ?? '20' } : {}), ...(quick ? { DATABASE_URL: '' } : {}) };
-const limits = deep ? ['--timeout', '0'] : [];
 const isSqlite = quick || !/^postgres(ql)?:/.test(process.env.DATABASE_URL ?? '');
 say(`TypeScript tests on ${isSqlite ? 'SQLite (DATABASE_URL names no PostgreSQL server)' : 'SQLite and PostgreSQL'}`);
 
 /** @returns {Promise<Totals[]>} */
-async function runGroups() {
+async function runAll() {
   const lanes = laneCount();
   const { folder, remove } = await transpile();
   const js = (file) => join(folder, file.replace(/ts$/, 'js'));
-  const common = [...MOCHA_OPTIONS, '--require', js('test/support/every-answer.ts'), ...limits];
   // Test files find it there: they share what one run needs once.
   process.env.TRANSPILED = folder;
   // Compiled by the first process that loads a module, for the hundreds that tests start.
   process.env.NODE_COMPILE_CACHE ??= join(folder, 'compiled');
   const leftOut = isSqlite ? postgresFiles() : [];
   if (leftOut.length > 0) say(`left out, they need PostgreSQL: ${leftOut.join(', ')}`);
-  const groups = testGroups({ quick, leftOut }).map((files) => {
-    // Given here and not drawn there, so that properties that failed fail again.
-    const seeded = { SEED: process.env.SEED ?? `${randomInt(2 ** 31)}`, ...env };
-    const name = nameOf(files);
-    return { name, start: () => runTypeScriptTests(name, [...common, ...files.map(js)], seeded, lanes === 1) };
+  const faults = [];
+  const workers = createWorkers({
+    requires: [js('test/support/every-answer.ts')],
+    options: { ...MOCHA_OPTIONS, ...(deep ? { timeout: 0 } : {}) },
+    env,
+    echo: lanes === 1,
+    onFault: (file, reason) => faults.push({ group: file, title: `the process of ${file}`, reason }),
   });
-  // The longest group first, so that short ones remain for the end and lanes end at about the same time.
+  /** How the properties of each file were chosen, so that those that failed fail again. @type {Map<string, string>} */
+  const seeds = new Map();
+  const runFile = (file, alone) => {
+    const runMocha = async (totals) => {
+      const startedMs = Date.now();
+      const seed = process.env.SEED ?? seeds.get(file);
+      const ran = await workers.run(js(file), totals, { alone, seed });
+      const tookMs = Date.now() - startedMs;
+      seeds.set(file, ran.seed);
+      took.groups.push({ title: file, tookMs, cpuMs: ran.cpuMs });
+      const told = `${seconds(tookMs)} s, ${seconds(ran.cpuMs)} s of CPU, SEED=${ran.seed}`;
+      return { code: ran.isWhole ? 0 : 1, output: ran.output, told };
+    };
+    return counted(file, runMocha, lanes === 1);
+  };
+  const files = orderedFiles({ quick, leftOut }).map((name) => ({
+    name,
+    start: (alone = needsOwnProcess(name)) => runFile(name, alone),
+  }));
   const others = [() => (deep ? runSolidityTests('deep', 'deep') : runSolidityTests('full', 'most')), checkTypes];
   try {
     const first = quick ? [] : others;
-    const results = await inLanes([...first, ...groups.map(({ start }) => start)], lanes);
-    return [...results.slice(0, first.length), ...(await repeatFailed(groups, results.slice(first.length)))];
+    const results = await inLanes(
+      [
+        ...first,
+        ...files.map(
+          ({ start }) =>
+            () =>
+              start(),
+        ),
+      ],
+      lanes,
+    );
+    await workers.close();
+    const again = await repeatFailed(files, results.slice(first.length));
+    failures.push(...faults);
+    return [...results.slice(0, first.length), ...again, { passed: 0, failed: faults.length }];
   } finally {
+    await workers.close();
     if (!isSqlite) await dropSpareSchemas(js);
     remove();
   }
 }
 
 /**
- * Runs the groups that failed once more, one after the other. What failed then counts; what did not fail again is unsteady.
- * @param {{ name: string, start(): Promise<Totals> }[]} groups @param {Totals[]} results in the order of the groups @returns {Promise<Totals[]>}
+ * Runs the files that failed once more, one after the other, each in a process of its own. What failed then counts; what did not fail again is unsteady.
+ * @param {{ name: string, start(alone?: boolean): Promise<Totals> }[]} files @param {Totals[]} results in the order of the files
+ * @returns {Promise<Totals[]>}
  */
-async function repeatFailed(groups, results) {
-  const failed = groups.filter((_group, at) => results[at].failed > 0);
+async function repeatFailed(files, results) {
+  const failed = files.filter((_file, at) => results[at].failed > 0);
   if (failed.length > MOST_REPEATED) return results;
-  for (const group of failed) {
-    const before = failures.filter((one) => one.group === group.name);
-    failures.splice(0, Infinity, ...failures.filter((one) => one.group !== group.name));
-    say(`${group.name}: once more, by itself`);
-    results[groups.indexOf(group)] = await group.start();
+  for (const file of failed) {
+    const before = failures.filter((one) => one.group === file.name);
+    failures.splice(0, Infinity, ...failures.filter((one) => one.group !== file.name));
+    say(`${file.name}: once more, by itself`);
+    results[files.indexOf(file)] = await file.start(true);
     const still = new Set(failures.map(({ title }) => title));
     unsteady.push(...before.filter(({ title }) => !still.has(title)));
   }
@@ -273,20 +295,23 @@ async function dropSpareSchemas(js) {
   }
 }
 
-/** Arguments for Mocha: the files that they name, or all. @returns {Promise<Totals>} */
+/** Mocha as it is, with its arguments: for the files that they name, or all. @returns {Promise<Totals>} */
 function runNamed() {
   const files = args.some((arg) => arg.endsWith('.ts')) ? [] : [TEST_FILES];
-  return runTypeScriptTests('TypeScript tests', [...limits, ...args, ...files], env, true);
+  const runMocha = (totals) => {
+    const reporter = ['--reporter', join(projectRoot, 'scripts', 'testing', 'mocha-reporter.cjs')];
+    const command = ['mocha/bin/mocha.js', ...reporter, '--reporter-option', `totals=${totals}`];
+    const limits = deep ? ['--timeout', '0'] : [];
+    return runGroup('TypeScript tests', [...command, ...limits, ...args, ...files], { env, echo: true });
+  };
+  return counted('TypeScript tests', runMocha, true);
 }
 
 const startedMs = Date.now();
-const { passed, failed } = sumOf(args.length === 0 ? await runGroups() : [await runNamed()]);
+const { passed, failed } = sumOf(args.length === 0 ? await runAll() : [await runNamed()]);
 if (args.length === 0) {
   printSlowest(took.tests, `The slowest ${SLOWEST} tests and hooks`);
-  printSlowest(
-    took.groups,
-    'The groups of files that took most CPU time (first), with what they started, and their time',
-  );
+  printSlowest(took.groups, 'The files that took most CPU time (first), with what they started, and their time');
   const cpuMs = took.groups.reduce((sum, group) => sum + group.cpuMs, 0);
   process.stdout.write(`\nAll in ${seconds(Date.now() - startedMs)} s, ${seconds(cpuMs)} s of CPU\n`);
 }

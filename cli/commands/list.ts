@@ -273,8 +273,8 @@ cut      ends the newest partition at the end of tomorrow (UTC) and begins the n
          while it is read, for 10 s at most; with --yes for as long as that takes
 detach   checks every transaction of a partition against its hash and its publications, once all its posts are final, and leaves of it what
          is of use: transactions that are no posts, and each signer's newest. The others are in a table of their own then, named
-         outbox_part_<number>_detached, to be dumped and dropped
-attach   puts that table back, if its rows are those that left
+         outbox_part_<number>_detached, to be dumped and dropped. Posts are held up for 10 s at most
+attach   puts that table back, if its rows are those that left. Posts are held up for 10 s at most
 
   --yes               do not ask
 ${COMMON_OPTIONS}`,

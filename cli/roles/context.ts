@@ -1,7 +1,7 @@
 import type { ArchiveStore } from '../../keepers/archive/store.js';
 import type { Settler } from '../../keepers/settler/settler.js';
 import type { Logger } from 'pino';
-import type { MinOrderUnits } from '../../core/min-order.js';
+import { createMinOrderUnits, type MinOrderUnits } from '../../core/min-order.js';
 import type { Hex, Market } from '../../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../../keepers/chain/outbox.js';
 import { createRpcPool, type EndpointHealth, type RpcPool } from '../../keepers/chain/pool.js';
@@ -64,6 +64,20 @@ export interface RoleContext<C extends BaseConfig = BaseConfig> {
   /** For intervals: it never steps. */
   monotonicMs(): number;
 }
+
+/** What differs from process to process. */
+type OfProcess =
+  'config' | 'doors' | 'db' | 'writers' | 'logger' | 'hints' | 'watcherStatus' | 'readiness' | 'replication';
+
+/** The context of a process whose roles begin: no markets and no keepers yet, the clocks of the machine, and what is given. */
+export const createRoleContext = <C extends BaseConfig>(given: Pick<RoleContext<C>, OfProcess>): RoleContext<C> => ({
+  markets: [],
+  minOrderUnits: createMinOrderUnits(given.config.MIN_ORDER_VALUES),
+  keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null, heads: null },
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  ...given,
+});
 
 /** A pool of endpoints for one user (a role or a part of one), with its own view of their health. */
 export function rpcPool({ config, monotonicMs, logger, keepers }: RoleContext, user: string): RpcPool {

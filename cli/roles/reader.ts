@@ -1,6 +1,5 @@
 /** A process that only reads: from the primary or a streaming replica, without a migration, a log or a key. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { createMinOrderUnits } from '../../core/min-order.js';
 import { startLoop } from '../../keepers/loop.js';
 import { createReplicaWatch } from '../../keepers/replica-lag.js';
 import { beforeFirstScan } from '../../keepers/watcher/status.js';
@@ -14,7 +13,7 @@ import { startOps, type Ops } from '../ops.js';
 import { READER } from '../settings/common.js';
 import type { Config } from '../config.js';
 import type { HttpHandle } from './gateway/http.js';
-import { checkChain, type RoleContext } from './context.js';
+import { checkChain, createRoleContext } from './context.js';
 import { serveStandby, type Standing } from './gateway/standby.js';
 import type { Running, StartOptions } from './run.js';
 
@@ -85,22 +84,14 @@ export async function startReader(
       await stop();
       return null;
     }
-    const context: RoleContext<Config> = {
-      config,
-      doors,
-      db,
-      hints: NO_HINTS,
-      logger,
-      markets: [],
-      minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
+    const context = createRoleContext({
+      ...{ config, doors, db, logger },
       writers: new Map(),
-      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null, heads: null },
+      hints: NO_HINTS,
       watcherStatus: () => beforeFirstScan(config.manifest.deploymentBlock),
       readiness: () => ({ ready: false, reason: 'starting' }),
       replication: () => null,
-      nowMs: () => Date.now(),
-      monotonicMs: () => performance.now(),
-    };
+    });
     ops = await startOps(context, {
       started: () => false,
       serving() {

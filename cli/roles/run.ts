@@ -1,6 +1,4 @@
 import type { Logger } from 'pino';
-import { createMinOrderUnits } from '../../core/min-order.js';
-import type { Market } from '../../core/types.js';
 import type { Loop } from '../../keepers/loop.js';
 import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status.js';
 import { createReplicationWatch } from '../../keepers/replication.js';
@@ -19,7 +17,7 @@ import { createLateStarts } from './late.js';
 import { acquireLogs } from './logs.js';
 import { ROLES } from './registry.js';
 import type { Preparation, RoleRun, RoleTopic } from './role.js';
-import { checkChain, type Doors, type RoleContext } from './context.js';
+import { checkChain, createRoleContext, type Doors } from './context.js';
 import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 import { wakeByHeads, wakeByHints } from './wakes.js';
@@ -110,7 +108,6 @@ export async function startRoles(
     await prepareDb(db, config.manifest.deploymentId, (done, total) =>
       logger.info({ done, total }, 'deriving candles and positions from the fills'),
     );
-    const markets: Market[] = [];
     let readStatus: (() => WatcherStatus) | null = null;
     const watcherStatus = (): WatcherStatus => {
       if (readStatus === null) throw new Error('no role follows the ledger yet');
@@ -120,25 +117,15 @@ export async function startRoles(
     loops.push(replication.start(signal));
     const hints = config.WAKE ? listenForHints(db, { signal, logger }) : NO_HINTS;
     loops.push(hints);
-    const context: RoleContext<Config> = {
-      config,
-      doors,
-      db,
-      hints,
-      logger,
-      markets,
-      minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
-      writers,
-      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null, heads: null },
-      watcherStatus,
+    const context = createRoleContext({
+      ...{ config, doors, db, writers, logger, hints, watcherStatus },
       readiness() {
         const readiness = judgeReadiness(watcherStatus(), Date.now());
         return readiness.ready && replication.refuses() ? { ready: false, reason: 'no_sync_replica' } : readiness;
       },
       replication: replication.status,
-      nowMs: () => Date.now(),
-      monotonicMs: () => performance.now(),
-    };
+    });
+    const { markets } = context;
     // Started before the writers, so that metrics show a process that waits for its logs.
     ops = await startOps(context, {
       started: () => readStatus !== null && !isStarting,

@@ -8,7 +8,17 @@ import { toSafeInt } from '../../core/amounts.js';
 import { sendForRows } from '../db/dialects.js';
 import { databaseErrorCode } from '../errors.js';
 import type { Db, OperatorRow, Queryable, Transaction } from '../types.js';
-import { PartitionError, alone, lockOutbox, locked, lockedAct, requirePostgres } from './partition-locks.js';
+import {
+  HOLD_MS,
+  PartitionError,
+  STATEMENT_CANCELLED,
+  alone,
+  lockOutbox,
+  locked,
+  lockedAct,
+  requirePostgres,
+  tooLong,
+} from './partition-locks.js';
 import { copyStates, countRows, countStates, hashRows, type CheckRows } from './partition-rows.js';
 
 /** What left with a detached partition: how many rows it had, how many of them stayed, and a hash over all of them. */
@@ -81,9 +91,6 @@ async function readDetached(q: Queryable, name: string): Promise<DetachedRows | 
   return { ...counts, digest: digest as Hex };
 }
 
-/** How long a cut may hold the outbox to read its newest partition. */
-const HOLD_MS = 10_000;
-
 /**
  * Ends the newest partition at the end of tomorrow (UTC) and begins the next one there; an outbox that is not divided becomes the first one.
  * Nothing is written anew. The newest partition is read once while nobody writes, for `holdMs` at most (0: as long as it takes), and everything is
@@ -122,8 +129,7 @@ export const cutOutbox = (db: Db, nowMs: number, { holdMs = HOLD_MS } = {}): Pro
     } catch (error) {
       const code = databaseErrorCode(error);
       if (code === '23514') throw rowsAhead(atMs);
-      if (code === '57014')
-        throw new PartitionError('TOO_LONG', `the outbox would be held for longer than ${holdMs} ms`);
+      if (code === STATEMENT_CANCELLED) throw tooLong(holdMs);
       throw error;
     }
     return readPartitions(db);
@@ -233,12 +239,13 @@ const KEPT = `with newest as (
 /**
  * Takes a partition out of the outbox: its rows are checked and hashed, those that are still of use are copied into a small one that takes its
  * place, and the operator log says so. Under the lock only the rows' states are counted again. The table stays as `outbox_part_<no>_detached` until
- * it is dropped. Throws PartitionError `NOT_VERIFIED`, `IS_DETACHED`, `CHANGED` when a row came or changed meanwhile, `BUSY`, and `LOCKED`.
+ * it is dropped. The outbox is held for `holdMs` at most. Throws PartitionError `NOT_VERIFIED`, `IS_DETACHED`, `CHANGED` when a row came or changed
+ * meanwhile, `BUSY`, `LOCKED`, and `TOO_LONG`.
  */
 export const detachPartition = (
   db: Db,
   { no, range, table, finalBlock }: Candidate,
-  deps: { check: CheckRows; timeMs: number },
+  { check, timeMs, holdMs = HOLD_MS }: { check: CheckRows; timeMs: number; holdMs?: number },
 ): Promise<DetachedRows> =>
   alone(db, async () => {
     const [kept, detachedTable] = [keptName(no), detachedName(no)];
@@ -246,7 +253,7 @@ export const detachPartition = (
     if ((await findPartition(db, no)).detached !== null)
       throw new PartitionError('IS_DETACHED', `partition ${no} is detached`);
     const counted = await countStates(db.knex, table);
-    const { rows, digest } = await hashRows(db.knex, table, deps.check);
+    const { rows, digest } = await hashRows(db.knex, table, check);
     await db.knex.raw('drop table if exists ??', [kept]);
     try {
       await db.knex.raw('create table ?? (like outbox including defaults including indexes)', [kept]);
@@ -255,7 +262,7 @@ export const detachPartition = (
       await db.knex.raw('analyze ??', [kept]);
       const detached = { rows, kept: await countRows(db.knex, kept), digest };
       const act = {
-        timeMs: deps.timeMs,
+        timeMs,
         kind: 'detachPartition',
         maker: null,
         note: JSON.stringify(detached),
@@ -263,13 +270,15 @@ export const detachPartition = (
       } as const;
       // What is counted again under the lock is counted in an index then, without a look at the rows.
       await db.knex.raw('vacuum (analyze) ??', [table]);
-      await lockedAct(db, act, async (tx) => {
+      await lockedAct(db, act, holdMs, async (tx, limitHold) => {
         const isSame =
           (await countActs(tx, table)) === acts + 1 &&
           (await countStates(tx, table)) === counted &&
           (await countRows(tx, kept)) === detached.kept;
         if (!isSame) throw new PartitionError('CHANGED', `partition ${no} has changed`);
+        await limitHold();
         await copyStates(tx, table, kept);
+        await limitHold();
         await tx.raw('alter table outbox detach partition ??', [table]);
         await tx.raw('alter table ?? rename to ??', [table, detachedTable]);
         await tx.raw('alter table ?? rename to ??', [kept, table]);
@@ -286,9 +295,9 @@ export const detachPartition = (
 
 /**
  * Puts a detached partition back, once its rows are shown to be those that left. Throws PartitionError `NO_PARTITION`, `NOT_DETACHED`, `NOT_VERIFIED` for a
- * table that is missing or holds other rows, `CHANGED`, `BUSY`, and `LOCKED`.
+ * table that is missing or holds other rows, `CHANGED`, `BUSY`, `LOCKED`, and `TOO_LONG` after `holdMs` under the lock of the outbox.
  */
-export const attachPartition = (db: Db, no: number, timeMs: number): Promise<DetachedRows> =>
+export const attachPartition = (db: Db, no: number, timeMs: number, { holdMs = HOLD_MS } = {}): Promise<DetachedRows> =>
   alone(db, async () => {
     const acts = await countActs(db.knex, nameOf(no));
     const { fromMs, toMs, detached } = await findPartition(db, no);
@@ -310,14 +319,16 @@ export const attachPartition = (db: Db, no: number, timeMs: number): Promise<Det
     });
     for (const name of [table, detachedTable]) await db.knex.raw('analyze ??', [name]);
     const act = { timeMs, kind: 'attachPartition', maker: null, note: detached.digest, item: table } as const;
-    await lockedAct(db, act, async (tx) => {
+    await lockedAct(db, act, holdMs, async (tx, limitHold) => {
       if ((await countActs(tx, table)) !== acts + 1) throw new PartitionError('CHANGED', `partition ${no} has changed`);
       await copyStates(tx, table, detachedTable);
+      await limitHold();
       await tx.raw(
         `insert into :to: select own.* from :from: as own where not exists (
           select 1 from :to: as there where there.hash = own.hash and there.sent_ms = own.sent_ms)`,
         { from: table, to: detachedTable },
       );
+      await limitHold();
       await tx.raw('alter table outbox detach partition ??', [table]);
       await tx.raw('drop table ??', [table]);
       await tx.raw('alter table ?? rename to ??', [detachedTable, table]);

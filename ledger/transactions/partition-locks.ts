@@ -41,19 +41,48 @@ const LOCK_PAUSE_MS = 500;
 /** Nobody reads or writes the outbox until the transaction ends. */
 export const lockOutbox = (tx: Transaction): Promise<unknown> => tx.raw('lock table outbox in access exclusive mode');
 
-/** Runs a change under the lock of the outbox, and notes it in the operator log in the same transaction. */
+/** How long a command may hold the outbox, during which no keeper signs. */
+export const HOLD_MS = 10_000;
+
+/** Ends each later statement of a transaction by when the outbox has been held for too long. Called before each one that reads rows. */
+export type LimitHold = () => Promise<void>;
+
+/**
+ * Runs a change under the lock of the outbox, and notes it in the operator log in the same transaction. Throws PartitionError `LOCKED`, and `TOO_LONG`
+ * after `holdMs` under the lock.
+ */
 export async function lockedAct(
   db: Db,
   act: Omit<OperatorRow, 'operatorSeq'>,
-  change: (tx: Transaction) => Promise<void>,
+  holdMs: number,
+  change: (tx: Transaction, limitHold: LimitHold) => Promise<void>,
 ): Promise<void> {
   const also = async (tx: Transaction): Promise<void> => {
     await limitWait(tx);
     await lockOutbox(tx);
-    await change(tx);
+    const endMs = performance.now() + holdMs;
+    const limitHold = async (): Promise<void> => {
+      const leftMs = Math.ceil(endMs - performance.now());
+      // 0 would lift the limit.
+      if (leftMs <= 0) throw tooLong(holdMs);
+      await tx.raw(`set local statement_timeout = ${leftMs}`);
+    };
+    await limitHold();
+    await change(tx, limitHold);
   };
-  await retried(() => appendOperatorRow(db, act, { also }));
+  try {
+    await retried(() => appendOperatorRow(db, act, { also }));
+  } catch (error) {
+    if (databaseErrorCode(error) === STATEMENT_CANCELLED) throw tooLong(holdMs);
+    throw error;
+  }
 }
+
+/** PostgreSQL's code for a statement that a timeout, or somebody, cancelled. */
+export const STATEMENT_CANCELLED = '57014';
+
+export const tooLong = (holdMs: number): PartitionError =>
+  new PartitionError('TOO_LONG', `the outbox would be held for longer than ${holdMs} ms`);
 
 /** Runs a transaction whose statements wait a second at most for what others hold, and tries it again for some time. Throws PartitionError `LOCKED`. */
 export const locked = (db: Db, change: (tx: Transaction) => Promise<void>): Promise<void> =>

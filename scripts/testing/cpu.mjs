@@ -8,8 +8,8 @@ import { isMainThread } from 'node:worker_threads';
 /** Ticks of /proc per second: the same on every Linux that Node runs on. */
 const TICKS_PER_SEC = 100;
 
-/** Of this process and of children that have ended; where there is no /proc, of this process alone. */
-function cpuMs() {
+/** CPU time of this process and of children that have ended; where there is no /proc, of this process alone. @returns {number} */
+export function cpuMs() {
   const own = process.cpuUsage();
   const ownMs = (own.user + own.system) / 1_000;
   try {

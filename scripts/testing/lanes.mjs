@@ -38,44 +38,50 @@ export async function inLanes(jobs, lanes) {
   return results;
 }
 
-/** How many of the files that start chains or processes share one process of Mocha: few, so that no long group remains at the end of a run. */
-const FILES_PER_PROCESS = { e2e: 1, economic: 1, chain: 2, keepers: 3, server: 4 };
-/** Folders whose files take longest come first. */
-const ORDER = ['simulation', ...Object.keys(FILES_PER_PROCESS)];
-/** How many processes share the files that start neither: few if nothing else runs, more and shorter ones at the end of a whole run. */
-const QUICK_PROCESSES = { alone: 4, atTheEnd: 10 };
+/** Folders whose files start programs, and wait for them: beside files that don't, so that no processor waits with them. */
+const WAITING = ['simulation', 'e2e'];
+/** Of the others, those whose files take longest come first. */
+const COMPUTING = ['economic', 'keepers', 'chain', 'server'];
 /** Files that need neither a chain nor a process, but take long. */
 const SEARCHES = 'test/economic/';
 
 /**
- * Every test file, in the groups that share a process, relative to the project's root.
+ * Every test file, relative to the project's root, in the order in which they should start.
  * @param {{ quick?: boolean, leftOut?: readonly string[] }} [options] quick: only those that start neither a chain nor a process
- * @returns {string[][]}
+ * @returns {string[]}
  */
-export function testGroups({ quick = false, leftOut = [] } = {}) {
+export function orderedFiles({ quick = false, leftOut = [] } = {}) {
   const files = testFiles().filter((file) => !leftOut.includes(file));
   const isQuick = quickFiles(files);
-  const quickOnes = files.filter((file) => isQuick.has(file));
-  // The files are distributed in turn, so that each process gets some of every folder.
-  const processes = quick ? QUICK_PROCESSES.alone : QUICK_PROCESSES.atTheEnd;
-  const quickGroups = Array.from({ length: processes }, (_, i) =>
-    quickOnes.filter((_file, index) => index % processes === i),
-  );
-  if (quick) return quickGroups;
-  const folders = Object.groupBy(
-    files.filter((file) => !isQuick.has(file)),
-    (file) => file.split('/')[1],
-  );
-  const rank = (folder) => (ORDER.includes(folder) ? ORDER.indexOf(folder) : ORDER.length);
-  const slowGroups = Object.keys(folders)
-    .sort((a, b) => rank(a) - rank(b))
-    .flatMap((folder) => inGroups(folders[folder], FILES_PER_PROCESS[folder] ?? 1));
-  return [...slowGroups, ...quickGroups];
+  if (quick) return files.filter((file) => isQuick.has(file));
+  const folderOf = (file) => file.split('/')[1];
+  const rank = (folders, file) => (folders.includes(folderOf(file)) ? folders.indexOf(folderOf(file)) : folders.length);
+  const byRank = (folders) => (one, other) => rank(folders, one) - rank(folders, other);
+  const slow = files.filter((file) => !isQuick.has(file));
+  const isWaiting = (file) => WAITING.includes(folderOf(file));
+  return [
+    ...mixed(
+      slow.filter(isWaiting).sort(byRank(WAITING)),
+      slow.filter((file) => !isWaiting(file)).sort(byRank(COMPUTING)),
+    ),
+    // Short ones remain for the end, so that lanes end at about the same time.
+    ...files.filter((file) => isQuick.has(file)),
+  ];
 }
+
+/** Both lists in their order, each spread evenly over the whole. */
+function mixed(some, others) {
+  const placed = (list) => list.map((item, i) => ({ item, place: (i + 0.5) / list.length }));
+  return [...placed(some), ...placed(others)].sort((a, b) => a.place - b.place).map(({ item }) => item);
+}
+
+/** Whether a file looks at the memory of its process, which then runs nothing else. @param {string} file */
+export const needsOwnProcess = (file) =>
+  /\bmemoryUsage\b|\/garbage\.js'|^import .*\/memory\.js'/m.test(readFileSync(join(projectRoot, file), 'utf8'));
 
 /** Files that have tests for PostgreSQL alone: without a server nothing in them would run. @returns {string[]} */
 export function postgresFiles() {
-  return testFiles().filter((file) => /^forPostgresUrl\(/m.test(readFileSync(join(projectRoot, file), 'utf8')));
+  return testFiles().filter((file) => /^forPostgres\w+\(/m.test(readFileSync(join(projectRoot, file), 'utf8')));
 }
 
 function testFiles() {
@@ -83,10 +89,6 @@ function testFiles() {
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => `test/${name.split(sep).join('/')}`)
     .sort();
-}
-
-function inGroups(files, size) {
-  return Array.from({ length: Math.ceil(files.length / size) }, (_, i) => files.slice(i * size, (i + 1) * size));
 }
 
 /** Modules that start a chain or another process. */

@@ -1,24 +1,9 @@
 /** `curvebook doctor`: silent about what is right, and it names each thing that is wrong by its code. */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { expect } from 'chai';
 import { Wallet } from 'ethers';
-import { GAS } from '../../cli/commands/doctor/costs.js';
-import {
-  REMEDIES,
-  createReport,
-  harmless,
-  type Code,
-  type Finding,
-  type Level,
-} from '../../cli/commands/doctor/finding.js';
-import { median } from '../../cli/commands/doctor/median.js';
-import { paintFor } from '../../cli/commands/style.js';
-import { manifestSchema } from '../../cli/base-config.js';
+import { REMEDIES, createReport, type Code, type Finding, type Level } from '../../cli/commands/doctor/finding.js';
 import { EXIT_UNFIT } from '../../cli/exit-codes.js';
 import { checkDatabase } from '../../cli/commands/doctor/database.js';
 import { writeManifest } from '../../deploy/manifest.js';
@@ -27,8 +12,8 @@ import { bindDeployment } from '../../ledger/db/db.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { forOneDatabase, locationOf } from '../support/db.js';
 import { startFaultProxy } from '../support/nodes/fault-proxy.js';
-import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runCurvebook } from '../support/console/terminal.js';
+import { doctorOf } from '../support/console/doctor.js';
 
 /** What was seen by any test; the last one compares it with what there is. */
 const seen = new Map<Code, Set<Level>>();
@@ -36,56 +21,15 @@ const seen = new Map<Code, Set<Level>>();
 forOneDatabase((name, open, openBare) =>
   describe(`curvebook doctor, ${name}`, function () {
     this.timeout(120_000);
-    let chain: ManualChain;
-    let folder: string;
-    let env: Record<string, string>;
-    const servers: Server[] = [];
-
-    before(async () => {
-      chain = await startManualChain();
-    });
-    after(() => chain?.close());
-
-    beforeEach(async () => {
-      folder = mkdtempSync(join(tmpdir(), 'curvebook-doctor-'));
-      const db = await openBare();
-      const { url, schema } = locationOf(db);
-      writeManifest(join(folder, '8453.json'), chain.manifest);
-      await chain.mine();
-      env = {
-        MANIFEST: join(folder, '8453.json'),
-        RPC_URL: chain.rpcUrl,
-        DATABASE_URL: schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`,
-        PORT: '0',
-        METRICS_PORT: '0',
-        ALERT_WEBHOOK_URL: await serve((_, response) => response.end()),
-        ARCHIVE_DIR: folder,
-        HEADS_URL: 'none',
-        FEE_CEILING_GWEI: '50',
-        POST_BUDGET_GWEI_PER_HOUR: '0',
-      };
-    });
-    afterEach(async () => {
-      for (const server of servers.splice(0)) {
-        server.closeAllConnections();
-        server.close();
-      }
-      rmSync(folder, { recursive: true });
-    });
-
-    async function serve(answer: Parameters<typeof createServer>[1] & object): Promise<string> {
-      const server = createServer(answer);
-      servers.push(server);
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    }
+    const suite = doctorOf(openBare);
+    const { serve } = suite;
 
     async function examine(
       changes: Record<string, string> = {},
       ...args: string[]
     ): Promise<{ code: number; findings: Finding[]; of(code: Code, level?: Level): Finding[] }> {
-      const file = join(folder, 'env');
-      const set = Object.entries({ ...env, ...changes }).map(([key, value]) => `${key}='${value}'`);
+      const file = join(suite.folder, 'env');
+      const set = Object.entries({ ...suite.env, ...changes }).map(([key, value]) => `${key}='${value}'`);
       if (!existsSync(file)) writeFileSync(file, '', { mode: 0o600 });
       writeFileSync(file, set.join('\n'));
       const { code, output, errors } = await runCurvebook(['doctor', '--json', '--env', file, ...args]);
@@ -135,10 +79,10 @@ forOneDatabase((name, open, openBare) =>
     });
 
     it('says the same in lines that people read', async () => {
-      const file = join(folder, 'env');
+      const file = join(suite.folder, 'env');
       writeFileSync(
         file,
-        Object.entries(env)
+        Object.entries(suite.env)
           .map(([key, value]) => `${key}='${value}'`)
           .join('\n'),
         { mode: 0o644 },
@@ -151,10 +95,13 @@ forOneDatabase((name, open, openBare) =>
     });
 
     it('judges endpoints: silent, of another chain, behind, lying, without end, or meaning harm', async () => {
-      const elsewhere = await startFaultProxy(chain.rpcUrl);
+      const elsewhere = await startFaultProxy(suite.chain.rpcUrl);
       elsewhere.fault = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : 'pass');
-      const forked = await startFaultProxy(chain.rpcUrl);
-      const head = (await chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<string, string>;
+      const forked = await startFaultProxy(suite.chain.rpcUrl);
+      const head = (await suite.chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<
+        string,
+        string
+      >;
       forked.fault = ({ method, params }) => {
         if (method === 'eth_getBlockReceipts' || method === 'eth_getProof')
           return { error: { code: -32_601, message: 'none \u001b[2J here' } };
@@ -174,7 +121,7 @@ forOneDatabase((name, open, openBare) =>
       const nonsense = await serve((_, response) =>
         response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { a: 'b' } })),
       );
-      const urls = [chain.rpcUrl, elsewhere.url, forked.url, endless, nonsense, 'http://127.0.0.1:1'];
+      const urls = [suite.chain.rpcUrl, elsewhere.url, forked.url, endless, nonsense, 'http://127.0.0.1:1'];
       const { code, of, findings } = await examine({ RPC_URL: urls.join() });
       await Promise.all([elsewhere.close(), forked.close()]);
       expect(code).to.equal(EXIT_UNFIT);
@@ -203,11 +150,11 @@ forOneDatabase((name, open, openBare) =>
     });
 
     it('finds endpoints that agree, and names where none is', async () => {
-      const second = await startFaultProxy(chain.rpcUrl);
-      const third = await startFaultProxy(chain.rpcUrl);
+      const second = await startFaultProxy(suite.chain.rpcUrl);
+      const third = await startFaultProxy(suite.chain.rpcUrl);
       third.fault = ({ method }) =>
         method === 'eth_getBlockReceipts' ? { result: [] } : method === 'eth_getProof' ? { result: {} } : 'pass';
-      const { of } = await examine({ RPC_URL: [chain.rpcUrl, second.url, third.url].join() });
+      const { of } = await examine({ RPC_URL: [suite.chain.rpcUrl, second.url, third.url].join() });
       await Promise.all([second.close(), third.close()]);
       expect(of('ENDPOINTS_AGREE', 'ok')[0]!.message).to.equal('3 of 3 endpoints name one hash');
       expect(of('ENDPOINTS', 'ok')).to.have.length(1);
@@ -227,8 +174,11 @@ forOneDatabase((name, open, openBare) =>
         /^\d+\.\d s behind 1/,
       );
       expect((await examine({ RPC_URL: await clockOf(-4_000) })).of('CLOCK')[0]!).to.include({ level: 'warn' });
-      const old = await startFaultProxy(chain.rpcUrl);
-      const head = (await chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<string, string>;
+      const old = await startFaultProxy(suite.chain.rpcUrl);
+      const head = (await suite.chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<
+        string,
+        string
+      >;
       const result = { ...head, timestamp: `0x${(Number(head['timestamp']) - 100).toString(16)}` };
       old.fault = ({ method }) => (method === 'eth_getBlockByNumber' ? { result } : 'pass');
       expect((await examine({ RPC_URL: old.url })).of('CHAIN_AGE', 'fail')[0]!.message).to.match(/1\d\d(\.\d)? s old/);
@@ -240,8 +190,8 @@ forOneDatabase((name, open, openBare) =>
       expect(of('ROLES', 'fail').map(({ subject }) => subject)).to.deep.equal(['poster']);
       expect(of('BALANCE', 'fail')[0]!.message).to.match(/has 0 ether: 0 min of gas, less than one transaction takes/);
       const swapped = await examine({
-        POSTER_PRIVATE_KEY: chain.wallet('settler').privateKey,
-        SETTLER_PRIVATE_KEY: chain.wallet('poster').privateKey,
+        POSTER_PRIVATE_KEY: suite.chain.wallet('settler').privateKey,
+        SETTLER_PRIVATE_KEY: suite.chain.wallet('poster').privateKey,
       });
       expect(swapped.of('ROLES', 'fail')).to.have.length(2);
       expect(swapped.of('ROLES', 'warn').map(({ message }) => message.replace(/^\S+ /, ''))).to.deep.equal([
@@ -253,7 +203,7 @@ forOneDatabase((name, open, openBare) =>
     });
 
     it('holds the listed markets and the owner against the configuration', async () => {
-      const { accounts, tokens } = chain.manifest;
+      const { accounts, tokens } = suite.chain.manifest;
       const account = (role: string): string => accounts.find((one) => one.role === role)!.address;
       const configuration = {
         chainId: 8453,
@@ -266,7 +216,7 @@ forOneDatabase((name, open, openBare) =>
         executors: [account('executor')],
       };
       const write = (changes: object): void =>
-        writeFileSync(join(folder, '8453.config.json'), JSON.stringify({ ...configuration, ...changes }));
+        writeFileSync(join(suite.folder, '8453.config.json'), JSON.stringify({ ...configuration, ...changes }));
       write({});
       const right = await examine();
       expect(right.of('MARKETS').map(({ level, message }) => [level, message])).to.deep.equal([
@@ -283,7 +233,7 @@ forOneDatabase((name, open, openBare) =>
       expect((await examine()).of('MARKETS', 'warn')).to.have.length(1);
       write({ markets: [{ ...first!, pair: 'USDC-WETH', tickSize: '0.0001', lotSize: '1' }] });
       expect((await examine()).of('MARKETS', 'fail')[0]!.message).to.equal('is listed the other way round');
-      const short = await startFaultProxy(chain.rpcUrl);
+      const short = await startFaultProxy(suite.chain.rpcUrl);
       const marketState = CurveBook__factory.createInterface().getFunction('marketState').selector;
       short.fault = ({ method, params }) =>
         method === 'eth_call' && (params[0] as { data: string }).data.startsWith(marketState)
@@ -293,7 +243,7 @@ forOneDatabase((name, open, openBare) =>
         1,
       );
       await short.close();
-      writeFileSync(join(folder, '8453.config.json'), '{"chainId":8453}');
+      writeFileSync(join(suite.folder, '8453.config.json'), '{"chainId":8453}');
       expect((await examine()).of('CONFIGURATION', 'fail').length).to.be.above(2);
     });
 
@@ -303,19 +253,24 @@ forOneDatabase((name, open, openBare) =>
       expect(wrong.findings.every(({ code }) => code === 'SETTINGS')).to.equal(true);
       const joint = await examine({ TOUCH_BEFORE_SEC: '13', CURVE_TTL_SEC: '12' });
       expect(joint.of('SETTINGS', 'fail')).to.have.length(1);
-      writeFileSync(join(folder, 'bad.json'), '{}');
-      expect((await examine({ MANIFEST: join(folder, 'bad.json') })).of('MANIFEST', 'fail').length).to.be.above(2);
-      const moved = {
-        ...chain.manifest,
-        contracts: { ...chain.manifest.contracts, custodian: `0x${'12'.repeat(20)}` },
-      };
-      writeManifest(join(folder, 'moved.json'), moved);
-      expect((await examine({ MANIFEST: join(folder, 'moved.json') })).of('CONTRACTS', 'fail')[0]!.message).to.match(
-        /no code at custodian 0x1212/,
+      writeFileSync(join(suite.folder, 'bad.json'), '{}');
+      expect((await examine({ MANIFEST: join(suite.folder, 'bad.json') })).of('MANIFEST', 'fail').length).to.be.above(
+        2,
       );
-      const bare = { ...chain.manifest, contracts: { ...chain.manifest.contracts, permit2: `0x${'34'.repeat(20)}` } };
-      writeManifest(join(folder, 'bare.json'), bare);
-      expect((await examine({ MANIFEST: join(folder, 'bare.json') })).of('PERMIT2', 'warn')).to.have.length(1);
+      const moved = {
+        ...suite.chain.manifest,
+        contracts: { ...suite.chain.manifest.contracts, custodian: `0x${'12'.repeat(20)}` },
+      };
+      writeManifest(join(suite.folder, 'moved.json'), moved);
+      expect(
+        (await examine({ MANIFEST: join(suite.folder, 'moved.json') })).of('CONTRACTS', 'fail')[0]!.message,
+      ).to.match(/no code at custodian 0x1212/);
+      const bare = {
+        ...suite.chain.manifest,
+        contracts: { ...suite.chain.manifest.contracts, permit2: `0x${'34'.repeat(20)}` },
+      };
+      writeManifest(join(suite.folder, 'bare.json'), bare);
+      expect((await examine({ MANIFEST: join(suite.folder, 'bare.json') })).of('PERMIT2', 'warn')).to.have.length(1);
       const router = {
         UNISWAP_V3_FACTORY: bare.contracts.permit2,
         UNISWAP_V3_ROUTER: bare.contracts.permit2,
@@ -325,8 +280,11 @@ forOneDatabase((name, open, openBare) =>
     });
 
     it('judges the gas price, and says what an hour costs', async () => {
-      const dearer = await startFaultProxy(chain.rpcUrl);
-      const head = (await chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<string, string>;
+      const dearer = await startFaultProxy(suite.chain.rpcUrl);
+      const head = (await suite.chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<
+        string,
+        string
+      >;
       const result = { ...head, baseFeePerGas: `0x${(100n * 10n ** 9n).toString(16)}` };
       dearer.fault = ({ method }) => (method === 'eth_getBlockByNumber' ? { result } : 'pass');
       const dear = await examine({ RPC_URL: dearer.url });
@@ -355,13 +313,16 @@ forOneDatabase((name, open, openBare) =>
       const taken = await examine({ PORT: port, HEADS_URL: `ws://127.0.0.1:${port}` });
       expect(taken.of('PORT', 'fail')[0]!.subject).to.equal(`127.0.0.1:${port}`);
       expect(taken.of('HEADS', 'warn')).to.have.length(1);
-      const mine = await health(chain.manifest.deploymentId);
+      const mine = await health(suite.chain.manifest.deploymentId);
       expect(
-        (await examine({ PORT: new URL(mine).port, HEADS_URL: chain.rpcUrl.replace('http', 'ws') })).of('HEADS', 'ok'),
+        (await examine({ PORT: new URL(mine).port, HEADS_URL: suite.chain.rpcUrl.replace('http', 'ws') })).of(
+          'HEADS',
+          'ok',
+        ),
       ).to.have.length(1);
       expect((await examine({ PORT: new URL(mine).port })).of('PORT', 'fail')).to.deep.equal([]);
       expect((await examine({ METRICS_PORT: '', ARCHIVE_DIR: '' })).of('METRICS', 'warn')).to.have.length(1);
-      expect((await examine({ ARCHIVE_DIR: join(folder, 'absent') })).of('ARCHIVE', 'fail')).to.have.length(1);
+      expect((await examine({ ARCHIVE_DIR: join(suite.folder, 'absent') })).of('ARCHIVE', 'fail')).to.have.length(1);
       expect((await examine({ ALERT_WEBHOOK_URL: 'http://127.0.0.1:1/' })).of('ALERTS', 'fail')).to.have.length(1);
       expect((await examine({ ALERT_WEBHOOK_URL: '' })).of('ALERTS', 'warn')).to.have.length(1);
       const asked: string[] = [];
@@ -397,13 +358,13 @@ forOneDatabase((name, open, openBare) =>
       const levels = (findings: readonly Finding[], code: Code): Level[] =>
         findings.filter((one) => one.code === code).map(({ level }) => level);
       expect(levels(await database('postgres://nobody@127.0.0.1:1/none'), 'DATABASE')).to.deep.equal(['fail']);
-      const file = join(folder, 'deeper', 'new.sqlite');
+      const file = join(suite.folder, 'deeper', 'new.sqlite');
       expect(levels(await database(`sqlite:${file}`), 'DATABASE')).to.deep.equal(['ok']);
-      expect(existsSync(join(folder, 'deeper')), 'nothing is created').to.equal(false);
+      expect(existsSync(join(suite.folder, 'deeper')), 'nothing is created').to.equal(false);
       if (statfsSync('/dev/shm').type === 0x01021994)
         expect(levels(await database('sqlite:/dev/shm/curvebook.sqlite'), 'DURABILITY')).to.include('fail');
-      writeFileSync(join(folder, 'text.sqlite'), 'no database at all, but a text');
-      expect(levels(await database(`sqlite:${join(folder, 'text.sqlite')}`), 'DATABASE')).to.include('fail');
+      writeFileSync(join(suite.folder, 'text.sqlite'), 'no database at all, but a text');
+      expect(levels(await database(`sqlite:${join(suite.folder, 'text.sqlite')}`), 'DATABASE')).to.include('fail');
       const db = await open();
       const { url, schema } = locationOf(db);
       const at = schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
@@ -424,14 +385,24 @@ forOneDatabase((name, open, openBare) =>
 
     it('judges what can be judged before there is a deployment', async () => {
       const init = await runCurvebook([
-        ...['init', '--dir', folder, '--new-keys', '--force', '--rpc', chain.rpcUrl, '--owner', chain.address('owner')],
-        ...chain.manifest.tokens
+        ...[
+          'init',
+          '--dir',
+          suite.folder,
+          '--new-keys',
+          '--force',
+          '--rpc',
+          suite.chain.rpcUrl,
+          '--owner',
+          suite.chain.address('owner'),
+        ],
+        ...suite.chain.manifest.tokens
           .slice(0, 2)
           .flatMap(({ symbol, address, decimals }) => ['--token', `${symbol}=${address}:${decimals}`]),
-        ...['--manifest', join(folder, 'deployments', '8453.json')],
+        ...['--manifest', join(suite.folder, 'deployments', '8453.json')],
       ]);
       expect(init.code, init.errors).to.equal(0);
-      const { output, code } = await runCurvebook(['doctor', '--json', '--env', join(folder, '.env')]);
+      const { output, code } = await runCurvebook(['doctor', '--json', '--env', join(suite.folder, '.env')]);
       const { findings } = JSON.parse(output) as { findings: Finding[] };
       for (const one of findings) seen.set(one.code, (seen.get(one.code) ?? new Set()).add(one.level));
       expect(code).to.equal(EXIT_UNFIT);
@@ -446,57 +417,17 @@ forOneDatabase((name, open, openBare) =>
       expect(levels('SECRETS')).to.deep.equal(['ok', 'ok', 'ok', 'ok', 'ok']);
       const deployment = findings.find(({ subject }) => subject === 'deployment')!.message;
       expect(deployment).to.match(/^\d+(\.\d+)? ether for \d+ gas with 1 markets/);
-      chmodSync(join(folder, 'keys', 'password'), 0o644);
-      const again = await runCurvebook(['doctor', '--json', '--env', join(folder, '.env')]);
+      chmodSync(join(suite.folder, 'keys', 'password'), 0o644);
+      const again = await runCurvebook(['doctor', '--json', '--env', join(suite.folder, '.env')]);
       seen.get('SECRETS')!.add('warn');
       expect((JSON.parse(again.output) as { findings: Finding[] }).findings).to.deep.include({
         level: 'warn',
         code: 'SECRETS',
-        subject: join(folder, 'keys', 'password'),
+        subject: join(suite.folder, 'keys', 'password'),
         message: 'others may read it (mode 644)',
         remedy: REMEDIES.SECRETS,
       });
     });
-
-    it('knows what deploying takes, and what posts, settlements and listings do', async () => {
-      const gas = JSON.parse(readFileSync('snapshots/gas.json', 'utf8')) as Record<
-        string,
-        { gas: number; calldataBytes?: number }
-      >;
-      const known = (name: string) => ({ gas: BigInt(gas[name]!.gas), bytes: BigInt(gas[name]!.calldataBytes ?? 0) });
-      expect(GAS.post).to.deep.equal(known('postBatch.15x1'));
-      expect(GAS.settlement).to.deep.equal(known('settleWithdraw.usdc.first'));
-      expect(GAS.furtherMarket.gas).to.equal(known('postBatch.perMarket').gas);
-      expect(GAS.furtherMarket.bytes).to.equal((known('postBatch.15x4').bytes - GAS.post.bytes) / 3n);
-      const { deployment, listing } = await measured();
-      const within = (said: bigint, found: bigint): void => {
-        expect([said >= found, said <= (found * 11n) / 10n], `${said} for ${found}`).to.deep.equal([true, true]);
-      };
-      within(GAS.deployment.gas, deployment.gas);
-      within(GAS.deployment.bytes, deployment.bytes);
-      within(GAS.listing.gas, listing.gas);
-      within(GAS.listing.bytes, listing.bytes);
-    });
-
-    /** All that the owner sent until the platform was configured, by what it was. */
-    async function measured() {
-      const owner = chain.manifest.accounts.find(({ role }) => role === 'owner')!.address.toLowerCase();
-      const sums = { deployment: { gas: 0n, bytes: 0n }, listing: { gas: 0n, bytes: 0n } };
-      const listMarket = CurveBook__factory.createInterface().getFunction('listMarket').selector;
-      const ours = new Set(Object.values(manifestSchema.parse(chain.manifest).contracts));
-      const head = await chain.provider.getBlockNumber();
-      for (let number = chain.manifest.deploymentBlock; number <= head; number++) {
-        const block = await chain.provider.getBlock(number, true);
-        for (const { from, to, hash, data } of block!.prefetchedTransactions) {
-          const mine = to === null || ours.has(to.toLowerCase());
-          if (from.toLowerCase() !== owner || !mine) continue;
-          const sum = data.startsWith(listMarket) ? sums.listing : sums.deployment;
-          sum.gas += (await chain.provider.getTransactionReceipt(hash))!.gasUsed;
-          sum.bytes += BigInt((data.length - 2) / 2);
-        }
-      }
-      return sums;
-    }
   }),
 );
 
@@ -527,17 +458,5 @@ describe('what doctor is made of', () => {
       all.filter((code) => !was(code, 'warn', 'fail')),
       'never wrong',
     ).to.deep.equal([]);
-  });
-
-  it('lets no stranger write to the terminal, and colours only what wants them', () => {
-    expect(harmless('a\u001b[31m\r\nb\u202e\u0007c')).to.equal('a [31m b c');
-    expect(harmless('x'.repeat(1_000))).to.have.length(301);
-    const output = Object.assign(new Writable(), { isTTY: true });
-    expect(paintFor(output, {})('red', 'x')).to.equal('\u001b[31mx\u001b[0m');
-    expect(paintFor(output, { NO_COLOR: '1' })('red', 'x')).to.equal('x');
-    expect(paintFor(output, { NO_COLOR: '' })('red', 'x')).to.not.equal('x');
-    expect(paintFor(output, { TERM: 'dumb' })('red', 'x')).to.equal('x');
-    expect(paintFor(Object.assign(new Writable(), { isTTY: false }), {})('red', 'x')).to.equal('x');
-    expect([median([3, 1, 2]), median([1n, 9n]), median([])]).to.deep.equal([2, 1n, null]);
   });
 });

@@ -7,7 +7,7 @@ import { Contract, Wallet } from 'ethers';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { auditBooks, balanceOf, decompositionOf, fillsNow, limitsAt, micros, wei } from '../support/audit.js';
 import { startFaultProxy, type FaultProxy, type RpcRequestBody } from '../support/nodes/fault-proxy.js';
-import { accountOf, contractsOf, forEachDatabaseUrl, startStack, tokenOf, until } from '../support/stack.js';
+import { accountOf, contractsOf, forOneDatabaseUrl, startStack, tokenOf, until } from '../support/stack.js';
 import type { Stack, TestDatabase } from '../support/stack.js';
 import { place, swap } from '../support/trading.js';
 
@@ -41,7 +41,7 @@ const raisedWord = (result: unknown, by: bigint): string =>
   `0x${(BigInt(result as string) + by).toString(16).padStart(64, '0')}`;
 const dataOf = ({ params }: RpcRequestBody): string => String((params[0] as { data?: string } | undefined)?.data ?? '');
 
-forEachDatabaseUrl((name, open) => {
+forOneDatabaseUrl((name, open) => {
   describe(`An endpoint that lies to a running deployment, on ${name}`, function () {
     this.timeout(240_000);
     let database: TestDatabase;

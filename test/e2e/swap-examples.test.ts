@@ -6,7 +6,7 @@ import { startChild } from '../support/child.js';
 import {
   accountOf,
   contractsOf,
-  forEachDatabaseUrl,
+  forOneDatabaseUrl,
   startStack,
   until,
   type Stack,
@@ -17,7 +17,7 @@ import { place, untilQuoted } from '../support/trading.js';
 const TIMEOUT_MS = 60_000;
 const TAKER = 'taker3';
 
-forEachDatabaseUrl((name, open) => {
+forOneDatabaseUrl((name, open) => {
   // What a database could change is tested elsewhere.
   if (name !== 'SQLite') return;
   describe('examples of gasless swaps', function () {

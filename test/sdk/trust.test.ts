@@ -1,98 +1,18 @@
 import { expect } from 'chai';
-import { keccakText } from '../../core/hash.js';
 import { createMakerClient } from '../../sdk/src/maker.js';
 import { createTakerClient } from '../../sdk/src/taker.js';
-import type { Reader, Signer, Swap, TypedData } from '../../sdk/src/taker.js';
-
-const addressOf = (digit: string): string => `0x${digit.repeat(40)}`;
-const [custodian, entrypoint, orderSettler, permit2] = ['1', '2', '3', '4'].map(addressOf) as [
-  ...[string, string, string, string],
-];
-const [WETH, USDC, FAKE] = ['5', '6', '7'].map(addressOf) as [string, string, string];
-const tokens = { WETH: { address: WETH, decimals: 18 }, USDC: { address: USDC, decimals: 6 } };
-const contracts = { chainId: 8453, custodian, entrypoint, orderSettler, permit2, tokens };
-const NOW_MS = 1_800_000_000_000;
-/** Of 300 USDC, in WETH. */
-const PRICE = 120_000_000_000_000_000n;
-
-const listed = (address: string, symbol: string, decimals: number): object => ({ address, symbol, decimals });
-const honest = {
-  chain_id: 8453,
-  contracts: Object.fromEntries(
-    Object.entries({ custodian, entrypoint, orderSettler, permit2 }).map(([name, address]) => [name, { address }]),
-  ),
-  tokens: [listed(WETH, 'WETH', 18), listed(USDC, 'USDC', 6)],
-  markets: [],
-};
-
-interface World {
-  /** What the entrypoint quotes, call by call; the last one stays. */
-  prices?: bigint[];
-  quote?: object;
-  /** What the server says of the approval to Permit2. */
-  approval?: object;
-  deployment?: object;
-  decimals?: bigint;
-  /** What every spender may take. */
-  allowanceUnits?: bigint;
-}
-
-/** A server and a chain that say what they are told to, and a wallet that notes what it is asked for. */
-function world({ approval, ...told }: World = {}) {
-  const { prices = [PRICE], quote = {}, deployment = {}, decimals = 6n, allowanceUnits = 2n ** 255n } = told;
-  const signed: TypedData[] = [];
-  const sent: { to: string; data: string }[] = [];
-  const left = [...prices];
-  const answers: Record<string, object> = {
-    '/v0/deployment': { ...honest, ...deployment },
-    '/api/v1/quote': {
-      id: 'q',
-      quote: {
-        ...{ sellAmount: '300000000', buyAmount: PRICE.toString(), feeAmount: '0', validTo: NOW_MS / 1_000 + 60 },
-        minBuyAmount: ((PRICE * 9_950n) / 10_000n).toString(),
-        ...quote,
-      },
-      permit2: { typedData: { message: { nonce: '7' } } },
-      approval,
-    },
-    '/api/v1/orders': { orderId: 'o' },
-    '/api/v1/orders/o': { orderId: 'o', status: 'filled' },
-  };
-  const fetcher = ((url: string) => {
-    const answer = answers[new URL(url).pathname];
-    return Promise.resolve(new Response(JSON.stringify(answer ?? {}), { status: answer === undefined ? 404 : 200 }));
-  }) as unknown as typeof fetch;
-  const word = (value: bigint): string => `0x${value.toString(16).padStart(64, '0')}`;
-  const reader: Reader = {
-    call({ data }) {
-      const selector = data.slice(0, 10);
-      if (selector === keccakText('decimals()').slice(0, 10)) return Promise.resolve(word(decimals));
-      if (selector === keccakText('allowance(address,address)').slice(0, 10))
-        return Promise.resolve(word(allowanceUnits));
-      const price = left.length > 1 ? left.shift() : left[0];
-      return Promise.resolve(word(price ?? 0n));
-    },
-  };
-  const signer: Signer = {
-    address: addressOf('9'),
-    signTypedData(data) {
-      signed.push(data);
-      return Promise.resolve('0x');
-    },
-    sendTransaction(call) {
-      sent.push(call);
-      return Promise.resolve('0xhash');
-    },
-  };
-  const options = { url: 'http://server', signer, reader, contracts, fetch: fetcher, clock: () => NOW_MS };
-  return { signed, sent, options };
-}
-
-const codeOf = (asked: Promise<unknown>): Promise<unknown> =>
-  asked.then(
-    () => null,
-    (error: unknown) => (error as { code?: unknown }).code ?? error,
-  );
+import type { Swap } from '../../sdk/src/taker.js';
+import {
+  addressOf,
+  permit2,
+  USDC,
+  contracts,
+  NOW_MS,
+  PRICE,
+  type World,
+  world,
+  codeOf,
+} from '../support/api/lying-server.js';
 
 describe('what a server that lies gets signed', () => {
   const offer: Swap = { sell: 'USDC', buy: 'WETH', amount: '300' };
@@ -397,48 +317,5 @@ describe('what a server that lies gets signed', () => {
     expect(sent).to.have.length(0);
     await taker.swap({ ...offer, minBuy: '0.12' });
     expect(BigInt(`0x${sent[0]?.data.slice(10 + 64 * 3, 10 + 64 * 4)}`)).to.equal(PRICE);
-  });
-});
-
-describe('tokens that a server lies about', () => {
-  const swapped = { tokens: [listed(WETH, 'WETH', 18), listed(FAKE, 'USDC', 6)] };
-  const scaled = { tokens: [listed(WETH, 'WETH', 18), listed(USDC, 'USDC', 12)] };
-  const bare = { ...contracts, tokens: undefined };
-  const deposit = ({ options }: ReturnType<typeof world>, token: string, more: object = {}): Promise<unknown> =>
-    codeOf(createMakerClient({ ...options, ...more }).deposit(token, '1'));
-
-  it('are not sent, whether named or by address', async () => {
-    for (const deployment of [swapped, scaled]) {
-      const lie = world({ deployment });
-      expect(await deposit(lie, 'USDC')).to.equal('OTHER_DEPLOYMENT');
-      expect(await codeOf(createTakerClient(lie.options).allowGasless('USDC', '1'))).to.equal('OTHER_DEPLOYMENT');
-      expect(await codeOf(createTakerClient(lie.options).price({ sell: 'USDC', buy: 'WETH', amount: '1' }))).to.equal(
-        'OTHER_DEPLOYMENT',
-      );
-      expect(lie.sent).to.have.length(0);
-    }
-    const lie = world({ deployment: scaled });
-    expect(await deposit(lie, USDC, { contracts: bare })).to.equal('OTHER_DEPLOYMENT');
-    expect(lie.sent).to.have.length(0);
-  });
-
-  it('are those of the caller: by a symbol that it named, or by address with decimals of the chain', async () => {
-    const named = world();
-    expect(await deposit(named, 'USDC')).to.equal(null);
-    expect(await deposit(named, USDC, { contracts: bare })).to.equal(null);
-    for (const { data } of named.sent) {
-      expect(`0x${data.slice(34, 74)}`).to.equal(USDC);
-      expect(BigInt(`0x${data.slice(74)}`)).to.equal(1_000_000n);
-    }
-    expect(await deposit(named, 'USDC', { contracts: bare })).to.equal('UNTRUSTED_TOKEN');
-    expect(await deposit(world({ decimals: 300n }), USDC, { contracts: bare })).to.equal('UNTRUSTED_TOKEN');
-    const maker = createMakerClient({ ...named.options, contracts: bare, reader: undefined });
-    expect(await codeOf(maker.requestWithdraw(USDC, '1'))).to.equal('CANNOT_READ');
-  });
-
-  it("are taken at the server's word only for `server`", async () => {
-    const lie = world({ deployment: scaled });
-    expect(await deposit(lie, 'USDC', { contracts: 'server' })).to.equal(null);
-    expect(BigInt(`0x${lie.sent[0]?.data.slice(74)}`)).to.equal(10n ** 12n);
   });
 });

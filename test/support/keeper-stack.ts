@@ -47,24 +47,66 @@ export interface ManualChain {
 /** The part of a chain that keepers need. */
 export type KeeperChain = Pick<ManualChain, 'manifest' | 'rpcUrl' | 'address' | 'wallet'>;
 
-/** Starts a chain in this process and deploys the sandbox on it. */
-export async function startManualChain(
-  marketCount = 1,
-  options: Pick<SandboxOptions, 'pools' | 'pairs' | 'managedPools' | 'router'> = {},
-): Promise<ManualChain> {
-  const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
-  const { rpcUrl } = running;
-  const manifest = await deploySandbox({
-    rpcUrl,
-    serverUrl: 'http://127.0.0.1:1',
-    marketCount,
-    ...options,
-    log: () => undefined,
-  });
+type ManualChainOptions = Pick<SandboxOptions, 'pools' | 'pairs' | 'managedPools' | 'router'>;
+
+/** A chain in this process with the sandbox on it. */
+interface Deployed {
+  /** How it was made. */
+  key: string;
+  rpcUrl: string;
+  manifest: SandboxManifest;
+  /** Of the state after the deployment. */
+  snapshot: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Chains that test files have given back, for later ones of this process. Only a process of `npm test`, which runs many files, keeps them: it is told
+ * when there are no more.
+ */
+const spare: Deployed[] = [];
+const keepsChains = process.env.TRANSPILED !== undefined && process.connected;
+if (keepsChains) process.once('disconnect', () => void Promise.all(spare.splice(0).map((chain) => chain.close())));
+
+/** A chain in this process with the sandbox on it, as it is after the deployment, which is up to the caller until it is closed. */
+export async function startManualChain(marketCount = 1, options: ManualChainOptions = {}): Promise<ManualChain> {
+  const key = JSON.stringify([marketCount, options]);
+  const at = spare.findIndex((one) => one.key === key);
+  if (at < 0) return manualChain(await deployed(key, marketCount, options));
+  const chain = manualChain(spare.splice(at, 1)[0]!);
+  // Whoever had it may have let it mine by itself.
+  await mineByHand(chain.provider);
+  await chain.reset();
+  return chain;
+}
+
+async function deployed(key: string, marketCount: number, options: ManualChainOptions): Promise<Deployed> {
+  const { rpcUrl, close } = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
   const provider = connect(rpcUrl);
+  try {
+    const site = { rpcUrl, serverUrl: 'http://127.0.0.1:1', marketCount };
+    const manifest = await deploySandbox({ ...site, ...options, log: () => undefined });
+    await mineByHand(provider);
+    const snapshot = (await provider.send('evm_snapshot', [])) as string;
+    return { key, rpcUrl, manifest, snapshot, close };
+  } catch (error) {
+    await close();
+    throw error;
+  } finally {
+    provider.destroy();
+  }
+}
+
+async function mineByHand(provider: JsonRpcProvider): Promise<void> {
   await provider.send('evm_setAutomine', [false]);
   await provider.send('evm_setIntervalMining', [0]);
-  let snapshot = (await provider.send('evm_snapshot', [])) as string;
+}
+
+function manualChain(deployed: Deployed): ManualChain {
+  const { rpcUrl } = deployed;
+  // A test may change its own.
+  const manifest = structuredClone(deployed.manifest);
+  const provider = connect(rpcUrl);
   const account = (role: string) => {
     const found = manifest.accounts.find((one) => one.role === role);
     if (found === undefined) throw new Error(`no account for ${role}`);
@@ -84,8 +126,8 @@ export async function startManualChain(
       await provider.send('evm_mine', []);
     },
     reset: async () => {
-      await provider.send('evm_revert', [snapshot]);
-      snapshot = (await provider.send('evm_snapshot', [])) as string;
+      await provider.send('evm_revert', [deployed.snapshot]);
+      deployed.snapshot = (await provider.send('evm_snapshot', [])) as string;
       // Each evm_revert adds the time since the snapshot to the chain's clock; without a correction it would run ahead of all other clocks.
       const head = (await provider.getBlock('latest'))!.timestamp;
       const nowSec = Math.floor(Date.now() / 1_000);
@@ -93,7 +135,8 @@ export async function startManualChain(
     },
     close: async () => {
       provider.destroy();
-      await running.close();
+      if (keepsChains && process.connected) spare.push(deployed);
+      else await deployed.close();
     },
   };
 }

@@ -50,13 +50,16 @@ interface SwapTest {
 /** What a test of swaps changes of the API and of the executor, and whether the settler is one that can't check orders. */
 export type SwapChanges = [api?: Partial<SwapDeps>, executor?: Partial<ExecutorDeps>, isOldSettler?: boolean];
 
+/** Takes the chain back and starts a stack on an empty database, which the test stops. */
+export type BeginSwaps = (...changes: SwapChanges) => Promise<SwapTest>;
+
 /** The same with swap API and executor; on both databases with `forEachDatabase`. */
 export function forEachSwapStack(
-  declare: (begin: (...changes: SwapChanges) => Promise<SwapTest>) => void,
+  declare: (begin: BeginSwaps) => void,
   databases: typeof forEachDatabase = forOneDatabase,
 ): void {
   onManualChain(databases, (chain, open) => {
-    const begin = async (...changes: SwapChanges): Promise<SwapTest> => {
+    const begin: BeginSwaps = async (...changes) => {
       await chain().reset();
       const stack = await startSwapStack(await open(), chain(), ...changes);
       return { chain: chain(), stack, taker: chain().wallet('taker3') };

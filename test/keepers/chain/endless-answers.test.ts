@@ -21,7 +21,7 @@ import { parseHeader } from '../../../keepers/watcher/scan/headers.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { isFailedCall } from '../../../liquidity/eth.js';
 import { createSite, type Site } from '../../support/archive.js';
-import { forEachDatabase } from '../../support/db.js';
+import { forOneDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
 import { sealBlock } from '../../support/nodes/real-blocks.js';
 
@@ -90,7 +90,7 @@ async function startNode(behind: Rpc) {
 
 type Node = Awaited<ReturnType<typeof startNode>>;
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`endpoints whose answers do not end, ${name}`, function () {
     this.timeout(60_000);
     let site: Site;

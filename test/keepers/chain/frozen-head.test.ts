@@ -8,12 +8,12 @@ import { toQuantity, type Rpc } from '../../../keepers/chain/rpc.js';
 import { judgeReadiness } from '../../../keepers/watcher/status.js';
 import type { Db } from '../../../ledger/types.js';
 import { createSite, type Site } from '../../support/archive.js';
-import { forEachDatabase } from '../../support/db.js';
+import { forOneDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
 
 type Header = Record<string, unknown> & { number: Hex; hash: Hex; timestamp: Hex };
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`an endpoint that stands still, ${name}`, function () {
     this.timeout(60_000);
     let site: Site;

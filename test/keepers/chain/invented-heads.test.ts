@@ -7,13 +7,13 @@ import { judgeReadiness } from '../../../keepers/watcher/status.js';
 import { loadLedgerHead } from '../../../ledger/chain/ledger-log.js';
 import type { Db } from '../../../ledger/types.js';
 import { createSite, type Site } from '../../support/archive.js';
-import { forEachDatabase } from '../../support/db.js';
+import { forOneDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
 import { resealed, type RpcHeaderAnswer } from '../../support/nodes/real-blocks.js';
 
 const AHEAD = 1_000;
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`an endpoint that is ahead of the chain, ${name}`, function () {
     this.timeout(60_000);
     let site: Site;

@@ -16,7 +16,7 @@ import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js
 import { UNATTRIBUTED, type Db } from '../../../ledger/types.js';
 import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../../typechain-types/index.js';
 import { balancesOf, createSite, type Site } from '../../support/archive.js';
-import { forEachDatabase } from '../../support/db.js';
+import { forOneDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
 import { DEPTHS, hiding } from '../../support/nodes/lies.js';
 import type { RpcLogAnswer } from '../../support/nodes/real-blocks.js';
@@ -29,7 +29,7 @@ const LOT = 10n ** 14n;
 const ETHER = 10n ** 18n;
 const SECOND_SWAP_UNITS = LOT * 333n;
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`endpoints that leave out an event, ${name}`, function () {
     this.timeout(60_000);
     let site: Site;
