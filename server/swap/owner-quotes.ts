@@ -9,7 +9,7 @@ const WINDOW_SEC = 60;
 /** Of an owner's limit, what each client address may have when the others have taken all of it: nobody can keep an owner from its quotes. */
 const SHARE = 20;
 
-export interface OwnerQuotes {
+interface OwnerQuotes {
   /**
    * Counts a quote of the owner's that the client of this request asks for. Throws ApiError `RATE_LIMITED`, with `retry-after`, beyond the limit of a minute,
    * but not for a client that has had a twentieth of it or less.

@@ -29,14 +29,16 @@ forOneDatabase((name, open) =>
       await chain.provider.send('evm_setAutomine', [true]);
       await addTicks();
       await chain.provider.send('evm_setAutomine', [false]);
+    });
+
+    after(() => chain?.close());
+
+    beforeEach(async () => {
       stack = await startSwapStack(await open(), chain);
       await mine();
     });
 
-    after(async () => {
-      await stack?.stop();
-      await chain?.close();
-    });
+    afterEach(() => stack.stop());
 
     async function mine(): Promise<void> {
       await chain.mine();
@@ -85,7 +87,7 @@ forOneDatabase((name, open) =>
       let [most, refused] = [0, 0];
       for (const id of ['uniswap-v3:500', 'uniswap-v4:500', 'uniswap-v2:3000']) {
         for (const kind of ['sell', 'buy'] as SplitKind[]) {
-          for (const units of ['0.001', '1', '4', '9', '15', '40'].map((one) => parseEther(one))) {
+          for (const units of ['0.001', '4', '9', '15', '19', '40'].map((one) => parseEther(one))) {
             const trade = { ...sold(units), kind };
             const usdc = (units * 2_450n) / 10n ** 12n;
             const pool = (await marketData.sources(trade.sellToken, trade.buyToken, head, head.timestampSec)).find(
@@ -113,9 +115,13 @@ forOneDatabase((name, open) =>
       const sizes = ['1', '4', '7', '10', '14', '18', '25', '35'].map((one) => parseEther(one));
       const owners = await createOwners(chain, 'WETH', sizes.length, parseEther('35'));
       await stack.keepers.watcher.scan();
-      let crossing = 0;
+      let [quoted, crossing] = [0, 0];
       for (const [i, owner] of owners.entries()) {
-        const quote = await stack.quote(owner.address, { sellAmountBeforeFee: sizes[i]!.toString() });
+        const quote = await stack
+          .quote(owner.address, { sellAmountBeforeFee: sizes[i]!.toString() })
+          .catch((error: Error) => (expect(error.message).to.contain('UNPROVEN_ACCOUNT'), null));
+        if (quote === null) continue;
+        quoted += 1;
         const { body } = await stack.submit(quote, owner);
         await stack.executor.round();
         const { attempts } = await stack.order(body.orderId);
@@ -132,6 +138,7 @@ forOneDatabase((name, open) =>
         await mine();
         expect((await stack.order(body.orderId)).status).to.equal('filled');
       }
+      expect(quoted, 'most are served').to.be.above(sizes.length / 2);
       expect(crossing, 'some cross a tick').to.be.above(0);
     });
   }),

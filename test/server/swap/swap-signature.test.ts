@@ -47,20 +47,20 @@ describe('answers and faults of a node', () => {
 
   it('are asked for with a limit of gas, whatever is simulated', async () => {
     const asked: { gas?: string }[] = [];
-    const noted = ({ params }: { params: readonly unknown[] }): Hex => {
+    const noted = ({ params = [] }: { params?: unknown[] }): Hex => {
       asked.push(params[0] as { gas?: string });
       return '0x5208';
     };
     const spied = {
       name: 'test',
-      call: (_method: string, params: readonly unknown[]) => Promise.resolve(noted({ params })),
-      batch: (requests: readonly { params: readonly unknown[] }[]) => Promise.resolve(requests.map(noted)),
+      call: (_method: string, params: unknown[] = []) => Promise.resolve(noted({ params })),
+      batch: (requests: readonly { params?: unknown[] }[]) => Promise.resolve(requests.map(noted)),
     };
     const account = { owner: OWNER, code: '0x6000' as Hex };
     await acceptedSignature(spied, account, DIGEST, '0x1234', { maxGas: 400_000n, permit2: OWNER });
     await signatureGas(spied, account, { maxGas: 400_000n, permit2: OWNER });
     expect(asked.map(({ gas }) => gas)).to.deep.equal(['0x61a80', '0x61a80']);
-    await thrownBy(simulate(spied as never, OWNER, OWNER, '0x', 800_000n));
+    await thrownBy(simulate(spied, OWNER, OWNER, '0x', 800_000n));
     expect(asked.slice(2).map(({ gas }) => gas)).to.deep.equal(['0xc3500', '0xc3500']);
   });
 
