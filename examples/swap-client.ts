@@ -1,4 +1,4 @@
-/** A client of the swap API: what both gasless examples share. Signing is theirs. */
+/** A client of the swap API: what the gasless examples share. Signing is theirs. */
 import type { Manifest } from './support.js';
 import { pause } from './support.js';
 
@@ -14,6 +14,11 @@ export interface QuoteRequest {
   slippageBps?: number;
   routingPreference?: 'auto' | 'preferService' | 'onlyService';
   signingScheme: 'eip712';
+  /** Who gets `partnerBps` ten-thousandths of what is bought. */
+  partner?: string;
+  partnerBps?: number;
+  /** A hash that is signed, stored and logged with the fill. */
+  appData?: string;
 }
 
 export interface TypedData {
@@ -28,6 +33,9 @@ export interface Quote {
   expiration: string;
   quote: { sellAmount: string; buyAmount: string; minBuyAmount: string; validTo: number; feeAmount: string };
   permit2: { allowanceTarget: string; spender: string; typedData: TypedData };
+  approval: { required: boolean; type: string; typedData: Omit<TypedData, 'primaryType'> | null };
+  /** Of what is bought, beside `quote.buyAmount`; there with a partner only. */
+  partnerFee?: { partner: string; bps: number; amount: string };
 }
 
 export interface Order {
@@ -35,6 +43,8 @@ export interface Order {
   status: 'pending' | 'filled' | 'failed' | 'expired';
   executedSellAmount: string;
   executedBuyAmount: string;
+  /** What the partner got; there with a partner only, and null until the order is filled. */
+  partnerFeeAmount?: string | null;
   txHash: string | null;
   reason: { code: string; message: string } | null;
 }
@@ -69,8 +79,13 @@ export function swapClient(manifest: Pick<Manifest, 'serverUrl'>) {
   return {
     quote: (body: QuoteRequest) => request<Quote>('POST', '/quote', body),
     /** With a client order id of your own, sending it again after a lost answer makes no second order. */
-    submit: (quoteId: string, signature: string, clientOrderId: string) =>
-      request<Pick<Order, 'orderId' | 'status'>>('POST', '/orders', { quoteId, signature, clientOrderId }),
+    submit: (
+      quoteId: string,
+      signature: string,
+      clientOrderId: string,
+      approval: { approvalSignature?: string } = {},
+    ) =>
+      request<Pick<Order, 'orderId' | 'status'>>('POST', '/orders', { quoteId, signature, clientOrderId, ...approval }),
     order: (orderId: string) => request<Order>('GET', `/orders/${orderId}`),
     /** Polls every second, later every five, until the order has ended or `signal` aborts. */
     async ended(orderId: string, signal: AbortSignal): Promise<Order> {

@@ -4,11 +4,13 @@
  */
 import { ceilDiv, minBig } from '../core/amounts.js';
 import { hopsOf } from '../core/swap/paths.js';
+import { PLACE_CHECKS } from '../core/swap/pricing.js';
 import { OWN } from '../core/swap/source.js';
 import type { Part, SplitKind } from '../core/swap/split.js';
 import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
 import type { MarketData } from './market-data.js';
+import { MAX_CROSSED } from './pool-ranges.js';
 import type { StateCheck, VenueTrade } from './venue.js';
 
 interface CheckedRoute {
@@ -36,10 +38,7 @@ export async function routeChecks(
   head: Head,
   atSec: number,
 ): Promise<StateCheck[] | null> {
-  const amounts = await Promise.all(route.parts.map((part) => amountsNow(data, route, part, head, atSec)));
-  const known = amounts.filter((one) => one !== null);
-  if (known.length < amounts.length) return null;
-  const bounded = route.kind === 'sell' ? boundedSales(route, known) : boundedPurchases(route, known);
+  const bounded = await boundedTrades(data, route, head, atSec);
   if (bounded === null) return null;
   // What a maker can take away for nothing is asked first.
   const inTurn = [...bounded.filter(isOwn), ...bounded.filter((one) => !isOwn(one))];
@@ -48,6 +47,46 @@ export async function routeChecks(
   );
   const all = checks.filter((one) => one !== null);
   return all.length < checks.length ? null : all.flat();
+}
+
+/**
+ * How many conditions these would be, by what is known of the places at that block, so that nothing is asked for the count; null where there
+ * would be none.
+ */
+export async function countChecks(
+  { sources }: Pick<MarketData, 'sources'>,
+  route: CheckedRoute,
+  head: Head,
+  atSec: number,
+): Promise<number | null> {
+  const placeOf = async ({ id, sellToken, buyToken }: Omit<VenueTrade, 'kind' | 'inUnits' | 'outUnits'>) =>
+    (await sources(sellToken, buyToken, head, atSec)).find((one) => one.id === id);
+  const quote = async (trade: VenueTrade): Promise<bigint | null> => {
+    const place = await placeOf(trade);
+    return (trade.kind === 'sell' ? place?.outputFor(trade.inUnits) : place?.inputFor(trade.outUnits)) ?? null;
+  };
+  const bounded = await boundedTrades({ sources, quote }, route, head, atSec);
+  if (bounded === null) return null;
+  let count = 0;
+  for (const { trade, boundUnits } of bounded) {
+    const place = await placeOf(trade);
+    const crossed = place?.crossed?.(trade.kind, trade.kind === 'sell' ? trade.inUnits : trade.outUnits, boundUnits);
+    if (place === undefined || crossed === null || (crossed ?? 0) > MAX_CROSSED) return null;
+    count += trade.id === OWN ? 1 : PLACE_CHECKS + (crossed ?? 0);
+  }
+  return count;
+}
+
+async function boundedTrades(
+  data: Pick<MarketData, 'quote' | 'sources'>,
+  route: CheckedRoute,
+  head: Head,
+  atSec: number,
+): Promise<Bounded[] | null> {
+  const amounts = await Promise.all(route.parts.map((part) => amountsNow(data, route, part, head, atSec)));
+  const known = amounts.filter((one) => one !== null);
+  if (known.length < amounts.length) return null;
+  return route.kind === 'sell' ? boundedSales(route, known) : boundedPurchases(route, known);
 }
 
 const isOwn = ({ trade }: Bounded): boolean => trade.id === OWN;

@@ -7,7 +7,7 @@ import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
 import type { MarketData } from './market-data.js';
 
-type PlanQuestion = Omit<RouteQuestion, 'sources'> & {
+export type PlanQuestion = Omit<RouteQuestion, 'sources'> & {
   sellToken: Address;
   buyToken: Address;
   /** A plan that is not worth it is no route, and its venues are not asked. Default: each is. */

@@ -29,7 +29,7 @@ export interface EvasiveFigures {
 /** Starts a chain and a server, each in a process of its own. Quotes live long enough for one to be submitted again and again. */
 export async function measureEvasive(databaseUrl: string): Promise<EvasiveFigures> {
   const env = {
-    ...{ SWAP_QUOTES_PER_MINUTE: PLENTY, SWAP_ORDERS_PER_MINUTE: PLENTY },
+    ...{ SWAP_QUOTES_PER_MINUTE: PLENTY, SWAP_OWNER_QUOTES_PER_MINUTE: PLENTY, SWAP_ORDERS_PER_MINUTE: PLENTY },
     ...{ SWAP_QUOTE_TTL_SEC: '600', SWAP_ORDER_TTL_SEC: '600' },
   };
   const stack = await startStack({

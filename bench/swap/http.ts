@@ -44,7 +44,7 @@ interface Bench {
 
 /** Starts a chain, a server and the bare route, each in a process of its own, on SQLite, or where `databaseUrl` says. */
 export async function measureHttp(databaseUrl: (name: string) => string): Promise<HttpFigures> {
-  const env = { SWAP_QUOTES_PER_MINUTE: PLENTY, SWAP_ORDERS_PER_MINUTE: PLENTY };
+  const env = { SWAP_QUOTES_PER_MINUTE: PLENTY, SWAP_OWNER_QUOTES_PER_MINUTE: PLENTY, SWAP_ORDERS_PER_MINUTE: PLENTY };
   const stack = await startStack({
     databaseUrl: databaseUrl('server'),
     blockTimeMs: 2_000,

@@ -62,6 +62,9 @@ export const swapSettings = {
     'most gas that an order may take; one that takes more is not sent, and expires',
   ),
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
+  SWAP_OWNER_QUOTES_PER_MINUTE: integer(20, 1_000_000, 600).describe(
+    'quotes of one owner per minute, over all client addresses; beyond it each address gets a twentieth',
+  ),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),
   SWAP_READS_PER_MINUTE: integer(1, 1_000_000, 1_200).describe(
     'token lists and order queries per client address and minute',

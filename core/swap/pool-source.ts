@@ -28,7 +28,10 @@ export interface PoolState {
 /** A v3 pool as a source, exact as far as its ranges are known. */
 export function poolSource(state: PoolState): Source {
   const stretches = stretchesOf(stretchesOfPool(state, feeAdder(state)));
-  return { id: state.id, ...amountsOf(state), tradedAt: stretches.tradedAt, stretches: stretches.list };
+  return {
+    ...{ id: state.id, ...amountsOf(state), tradedAt: stretches.tradedAt, stretches: stretches.list },
+    crossed: (kind, units, boundUnits) => poolBox(state, kind, units, boundUnits)?.crossed ?? null,
+  };
 }
 
 /** What must be paid so that so much is left after the fee. */

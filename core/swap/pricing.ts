@@ -77,9 +77,19 @@ export const termsGas = (model: Pick<GasModel, 'partner'>, terms: PartnerTerms):
 /** The data of these terms, in calls of an external contract, rounded up. */
 export const termsCalls = (terms: PartnerTerms): number => (hasTerms(terms) ? 1 : 0);
 
-/** What it takes beside that to look first at all that an order over these sources relies on. */
-export const checksGasOf = (model: GasModel, ids: readonly string[]): bigint =>
-  model.checks + BigInt(venuesIn(ids)) * model.checksPlace;
+/** Conditions that what a place counts with covers; a pool whose ticks a trade crosses has more. */
+export const PLACE_CHECKS = 2;
+
+/** How many conditions an order over these sources has beyond those that are counted with its places. */
+export const moreChecks = (ids: readonly string[], checks: number): number =>
+  Math.max(checks - PLACE_CHECKS * venuesIn(ids), 0);
+
+/**
+ * What it takes beside that to look first at all that an order over these sources relies on: at so many conditions, by default as many as
+ * places usually have.
+ */
+export const checksGasOf = (model: GasModel, ids: readonly string[], checks = 0): bigint =>
+  model.checks + BigInt(venuesIn(ids) + moreChecks(ids, checks)) * model.checksPlace;
 
 /** What a rollup charges for an order's data, in wei, and for that of each call of an external contract. */
 export interface DataFee {

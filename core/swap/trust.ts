@@ -4,7 +4,7 @@
  * has spent. Time restores no credit, since waiting is free.
  */
 import { ceilDiv, minBig } from '../amounts.js';
-import { DEFAULT_GAS, checksGasOf, gasOf, type GasModel } from './pricing.js';
+import { DEFAULT_GAS, PLACE_CHECKS, checksGasOf, gasOf, moreChecks, type GasModel } from './pricing.js';
 import { callsIn, venuesIn } from './paths.js';
 
 /** Gas that an owner earns: by a fill, whose fee pays for at least this much, and by a swap of its own, which takes this much. */
@@ -22,8 +22,6 @@ const OWN_GAS = 80_000n;
  * what is asked about the owner, for each place what is asked about that, and an approval that fails. Whatever spoils it otherwise costs more.
  */
 const CHECKED_GAS = { order: 62_000n, place: 15_000n, permit: 17_000n, moreCheck: 12_000n } as const;
-/** Checks that each place's gas covers; a pool whose ticks a trade crosses has more. */
-const PLACE_CHECKS = 2;
 
 /**
  * A fill or swap of an owner, or a reverted transaction for it. Whether a trade of another address preceded a revert does not matter: the
@@ -187,28 +185,33 @@ export function limitWithin(
 /** How an order is sent over these sources: as it is, checked first, or not at all. */
 type Way = 'plain' | 'checked' | null;
 
+/** The way of sources whose order has so many conditions to be checked; null where they can't be. Default: as many as places usually have. */
+export type WayOf = (ids: readonly string[], checks?: number | null) => Way;
+
 /**
  * How an order over these sources may be sent for the owner with the full gas limit of such a transaction. A quote needs that, because
  * the order may take more gas when it is executed, which leaves less room. `checkGas` is the check of the owner's signature, `beforeGas` an
  * approval that comes first.
  */
 export const wayOf =
-  (standing: Standing, checkGas: bigint, beforeGas = 0n) =>
-  (ids: readonly string[]): Way => {
+  (standing: Standing, checkGas: bigint, beforeGas = 0n): WayOf =>
+  (ids, checks = 0) => {
     const { isCode, canCheck = false } = standing;
     const gas = gasOf(DEFAULT_GAS, ids) + checkGas + beforeGas;
     const route = { venues: venuesIn(ids), pools: callsIn(ids), beforeGas };
     if (limitWithin(standing, { ...route, gas }) === gasLimitOf(gas, isCode)) return 'plain';
-    if (!canCheck || isCode) return null;
-    const checked = { ...route, gas: gas + checksGasOf(DEFAULT_GAS, ids), isChecked: true };
+    if (!canCheck || isCode || checks === null) return null;
+    const checked = { ...route, gas: gas + checksGasOf(DEFAULT_GAS, ids, checks), isChecked: true, checks };
     return limitWithin(standing, checked) === null ? null : 'checked';
   };
 
 /** What an order over these sources takes beside its route where it is sent checked: gas, and data counted in calls of the usual length. */
 export const checksOf =
-  (way: (ids: readonly string[]) => Way, model: GasModel) =>
-  (ids: readonly string[]): { gas: bigint; calls: number } =>
-    way(ids) === 'checked' ? { gas: checksGasOf(model, ids), calls: venuesIn(ids) } : { gas: 0n, calls: 0 };
+  (way: WayOf, model: GasModel) =>
+  (ids: readonly string[], checks: number | null = 0): { gas: bigint; calls: number } =>
+    checks !== null && way(ids, checks) === 'checked'
+      ? { gas: checksGasOf(model, ids, checks), calls: venuesIn(ids) + moreChecks(ids, checks) }
+      : { gas: 0n, calls: 0 };
 
 /** Code of the reason why nothing is sent for an owner: its transactions have reverted, or it has not spent enough yet. */
 export const refusalCodeOf = (dealings: readonly Dealing[]): 'TOO_MANY_REVERTS' | 'UNPROVEN_ACCOUNT' =>

@@ -101,12 +101,12 @@ export function sorted(tokens: readonly SandboxToken[], pair: string): [SandboxT
 }
 
 /** Units of a token that are worth so many dollars at the example makers' first prices. */
-export const unitsWorth = (token: SandboxToken, dollars: bigint): bigint =>
+export const unitsWorth = (token: Pick<SandboxToken, 'symbol' | 'decimals'>, dollars: bigint): bigint =>
   (parseUnits('1', token.decimals) * dollars) / DOLLARS[token.symbol];
 
 /** The price of a pair at the example makers' first prices, and its tick, rounded down to the spacing. */
 export function startOf(
-  [token0, token1]: [SandboxToken, SandboxToken],
+  [token0, token1]: readonly [Pick<SandboxToken, 'symbol' | 'decimals'>, Pick<SandboxToken, 'symbol' | 'decimals'>],
   spacing: number,
 ): { sqrtPrice: bigint; tick: number } {
   const many = 10n ** 15n;

@@ -93,7 +93,10 @@ export function createEconomics(deps: Deps): Economics {
   let isFunded = true;
   let notedMs = Number.NEGATIVE_INFINITY;
 
-  /** What the fee has paid for, in gas, when the order is executed by these parts. */
+  /**
+   * What the fee of an owner with code has paid for, in gas, when the order is executed by these parts. Such an order is never sent checked, so that
+   * no checks are in it.
+   */
   function paidGas(quote: SwapQuote, parts: readonly Part[]): bigint {
     const ids = parts.map(({ id }) => id);
     const permitGas = permitIn(quote.route) === null ? 0n : gasModel.permit;

@@ -10,6 +10,7 @@ import {
   termsCalls,
   termsGas,
   withVolatility,
+  type NoRoute,
   type RoutePlan,
 } from '../../core/swap/pricing.js';
 import { callsIn, isOwnOnly } from '../../core/swap/paths.js';
@@ -17,6 +18,7 @@ import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { PendingOrder, SwapAttempt, SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { isFailedCall, onOne, type EthReader, type Head } from '../../liquidity/eth.js';
 import { readFunds } from '../../liquidity/funds.js';
+import { planSent, type SentQuestion } from '../../liquidity/checked-plan.js';
 import { checkGasIn, encodeRoute, permitIn, planRoute } from '../../liquidity/planner.js';
 import { confirmed, surveyOf } from '../chain/quorum.js';
 import type { ExecutorDeps } from './deps.js';
@@ -61,7 +63,7 @@ interface LimitOrders {
   requoted(
     one: PendingOrder,
     head: Head,
-    risk?: Pick<Risk, 'mayTake' | 'checks' | 'refusal'>,
+    risk?: Pick<Risk, 'way' | 'checks' | 'refusal'>,
   ): Promise<{ order: PendingOrder } | { waits: Waits }>;
   /**
    * Why an order can't be paid for by its owner, as of a look in the last minute; null when it can, or when nobody knows. One endpoint's word
@@ -124,24 +126,33 @@ export function createLimitOrders(deps: ExecutorDeps): LimitOrders {
           : inUnits * scale <= sellUnits * slack;
       const isEnough = (plan: RoutePlan): boolean =>
         isOwnOnlyRoute(plan) ? reaches(plan) : reaches(plan, 10_000n + SPARE_BPS, 10_000n);
+      const best = (question: Omit<SentQuestion, 'way'>): Promise<RoutePlan | NoRoute> => {
+        if (risk !== undefined) return planSent(marketData, { ...question, way: risk.way }, head, atSec);
+        const { boundOf: _, feeOf, ...anyones } = question;
+        return planRoute(marketData, { ...anyones, feeOf: (ids) => feeOf(ids, 0) }, head, atSec);
+      };
       const enough = async (checks?: Risk['checks']): Promise<RoutePlan | null> => {
         const question = {
           ...{ kind, sellToken, buyToken, preference, toleranceBps },
           amountUnits: kind === 'sell' ? sellUnits : grossUnits(minBuyUnits, quote),
-          feeOf: (ids: readonly string[]) => {
-            const checked = checks?.(ids) ?? { gas: 0n, calls: 0 };
+          feeOf: (ids: readonly string[], counted: number | null) => {
+            const checked = checks?.(ids, counted) ?? { gas: 0n, calls: 0 };
             const gas = gasOf(gasModel, ids) + besides + checked.gas;
             return feeUnits(gas, price, feeMarginBps, callsIn(ids) + calls + checked.calls);
           },
           isWorthAsking: (plan: RoutePlan) => reaches(plan, 1_000n, NEARLY),
-          ...(risk === undefined ? {} : { mayTake: risk.mayTake }),
+          // A route that brings less is not sent.
+          boundOf: (plan: RoutePlan) => {
+            if (!isEnough(plan)) return null;
+            return kind === 'sell' ? grossUnits(minBuyUnits, quote) : sellUnits - plan.feeUnits;
+          },
         };
-        const plan = await planRoute(marketData, question, head, atSec);
+        const plan = await best(question);
         if (!isNoRoute(plan) && isEnough(plan)) return plan;
         // Our own route may be taken although a better one alone brings enough.
         if (preference !== 'preferService') return null;
-        const best = await planRoute(marketData, { ...question, preference: 'auto' }, head, atSec);
-        return isNoRoute(best) || !isEnough(best) ? null : best;
+        const any = await best({ ...question, preference: 'auto' });
+        return isNoRoute(any) || !isEnough(any) ? null : any;
       };
       const plan = await enough(risk?.checks);
       if (plan === null) {

@@ -9,6 +9,7 @@ import {
   wayOf,
   type Sent,
   type Standing,
+  type WayOf,
 } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { readDealings } from '../../ledger/swaps/swap-wallets.js';
@@ -28,10 +29,11 @@ export interface Risk {
   judge(one: Candidate): 'send' | 'wait' | 'refuse';
   /** Highest gas limit that the owner's credit covers; null for a transaction that is refused. */
   mostGas(one: Candidate): bigint | null;
-  /** Whether an order over these sources may be sent, by its usual gas. */
+  /** Whether an order over these sources may be sent, by its usual gas, and how. */
+  way: WayOf;
   mayTake(ids: readonly string[]): boolean;
-  /** What an order over these sources takes beside its route where it is sent checked, as fees count it. */
-  checks(ids: readonly string[]): { gas: bigint; calls: number };
+  /** What an order over these sources takes beside its route where it is sent checked, as fees count it; with so many conditions. */
+  checks(ids: readonly string[], checks?: number | null): { gas: bigint; calls: number };
   /** Whether a transaction that is refused may be sent checked. */
   canCheck: boolean;
   /** Whether the chain has seen no fill and no swap of the owner's. */
@@ -85,6 +87,7 @@ export async function riskOf(
       if (gasLimit === null) return 'refuse';
       return mayRisk(dealings, { ...sent, gasLimit, isCode, canCheck }, { ...standing, underWay });
     },
+    way,
     mayTake: (ids) => way(ids) !== null,
     checks: checksOf(way, gasModel),
     canCheck: canCheck && !isCode,

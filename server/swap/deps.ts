@@ -55,6 +55,8 @@ export interface SwapDeps {
   quoteTtlSec: number;
   orderTtlSec: number;
   limits: { tokens: RateLimit; quotes: RateLimit; submissions: RateLimit; orders: RateLimit };
+  /** Most quotes of one owner per minute, over all clients. Default: no limit. */
+  ownerQuotesPerMinute?: number;
   readiness(): Readiness;
   /** Tokens of which nothing is quoted and no order accepted for the time being. */
   quarantined(): ReadonlySet<Address>;

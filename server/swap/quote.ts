@@ -19,6 +19,7 @@ import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
 import type { Head } from '../../liquidity/eth.js';
+import { planSent } from '../../liquidity/checked-plan.js';
 import { decodeRoute, encodeRoute, impactIn, planRoute, type RouteNotes } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
 import { parseAs, readBody } from './body.js';
@@ -28,6 +29,7 @@ import { createCheckGas, type Check } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
 import { checkPartnerBps, partnerAnswer, partnerFields, partnerProblems, refuseUnpayable, termsOf } from './partner.js';
+import { ownerQuotes } from './owner-quotes.js';
 import { typedDataOf, type QuoteStore } from './quote-store.js';
 import { refuseWhileSpent, refusedFor, standingOf, withPermit } from './standing.js';
 import { requireToken } from './tokens.js';
@@ -96,9 +98,11 @@ export type QuoteRequest = z.output<typeof quoteRequestSchema>;
 /** POST /api/v1/quote: prices a swap at the newest block and answers with what to sign. The quote is durable before the answer. */
 export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits): RouterMiddleware {
   const checkGasOf = createCheckGas(deps);
+  const ofOwner = deps.ownerQuotesPerMinute === undefined ? null : ownerQuotes(deps.ownerQuotesPerMinute);
   return async (ctx) => {
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
+    await ofOwner?.count(ctx, request.from);
     await refuseUnpayable(deps, request);
     await refuseWhileUnable(deps, request);
     const { sellToken, from: owner } = request;
@@ -214,6 +218,14 @@ async function priceRequest(
 const mostUnits = ({ kind, slippageBps, maxSellAmount }: QuoteRequest, { inUnits }: RoutePlan): bigint =>
   kind === 'sell' ? inUnits : (maxSellAmount ?? maxSellUnits(inUnits, slippageBps));
 
+/** The least that a route of a market order must bring of a sale, or the most that it may take for a purchase, without its fee. */
+function boundUnits(request: QuoteRequest, plan: RoutePlan): bigint {
+  const terms = termsOf(request);
+  return request.kind === 'sell'
+    ? grossUnits(minBuyUnits(netUnits(plan.outUnits, terms), request.slippageBps), terms)
+    : mostUnits(request, plan) - plan.feeUnits;
+}
+
 /** What a request's partner and hash take. */
 export function extraOf({ gasModel }: Pick<SwapDeps, 'gasModel'>, request: QuoteRequest): Extra {
   const terms = termsOf(request);
@@ -257,16 +269,18 @@ export async function planRequest(
         : grossUnits(request.buyAmountAfterFee ?? 0n, termsOf(request)),
     preference: routingPreference,
     toleranceBps: deps.toleranceBps,
-    feeOf: (ids: readonly string[]) => {
-      const checks = checksOn(ids);
+    feeOf: (ids: readonly string[], counted: number | null = 0) => {
+      const checks = checksOn(ids, counted);
       const gas = gasOf(deps.gasModel, ids) + extra.gas + checks.gas;
       return feeUnits(gas, price, deps.feeMarginBps, callsIn(ids) + extra.calls + checks.calls);
     },
+    // What a limit order relies on is known once its price is reached.
+    boundOf: (plan: RoutePlan) => (request.orderClass === 'limit' ? null : boundUnits(request, plan)),
   };
-  const mayTake = (ids: readonly string[]): boolean => way(ids) !== null;
-  const plan = await planRoute(marketData, { ...question, mayTake }, head, atSec);
+  const plan = await planSent(marketData, { ...question, way }, head, atSec);
   if (!isNoRoute(plan)) return { plan, head, atSec };
-  if (!isNoRoute(await planRoute(marketData, question, head, atSec))) throw refusedFor(standing);
+  const { boundOf: _, ...anyones } = question;
+  if (!isNoRoute(await planRoute(marketData, anyones, head, atSec))) throw refusedFor(standing);
   if (plan.problem === 'fee') {
     throw badRequest(`sellAmountBeforeFee: too little, the fee alone is ${plan.feeUnits}`);
   }

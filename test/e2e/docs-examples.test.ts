@@ -280,6 +280,7 @@ describe('what the documentation shows', function () {
       'taker',
       'gasless-taker',
       'gasless-viem',
+      'partner-swap',
       'read-api',
       'check-fills',
     ]);

@@ -70,6 +70,33 @@ forOneDatabaseUrl((name, open) => {
       });
     }
 
+    it('a partner: gets the part of a swap that its owner signed, to the unit', async () => {
+      const partner = '0x00000000000000000000000000000000009A47E4';
+      const { balanceOf } = contractsOf(stack, TAKER);
+      for (const [sell, buy, amount] of [
+        ['WETH', 'USDC', '0.5'],
+        ['USDC', 'WETH', '1000'],
+      ] as const) {
+        const before = await balances();
+        expect(await balanceOf(buy, partner)).to.equal(0n);
+        const args = [stack.manifestPath, TAKER, partner, '100', sell, buy, amount];
+        const example = startChild('examples/partner-swap.ts', args);
+        const line = await example.line((one) => one.startsWith('sold '), TIMEOUT_MS);
+        const said = new RegExp(
+          `^sold ([\\d.]+) ${sell} for ([\\d.]+) ${buy}, and ([\\d.]+) ${buy} for ${partner} in 0x[0-9a-f]{64}$`,
+        ).exec(line);
+        expect(said, line).not.to.equal(null);
+        expect(await example.ended).to.equal(0);
+        const after = await balances();
+        const [decimals, bought] = buy === 'USDC' ? [6, 1] : [18, 0];
+        const [got, part] = [parseUnits(said![2]!, decimals), parseUnits(said![3]!, decimals)];
+        expect(after[bought]! - before[bought]!).to.equal(got);
+        expect(await balanceOf(buy, partner)).to.equal(part);
+        expect(part).to.equal((got + part) / 100n);
+        expect(after[2]).to.equal(0n);
+      }
+    });
+
     it('ethers: trades until it is told to stop', async () => {
       const before = await balances();
       const example = startChild('examples/gasless-taker.ts', [stack.manifestPath, TAKER]);

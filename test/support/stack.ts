@@ -28,8 +28,10 @@ interface StackOptions {
   withdrawDelaySec?: number;
   /** Roles of each process, comma-separated. Default: one process with every role. */
   processes?: readonly string[];
-  /** External pools for gasless orders. */
+  /** External pools for gasless orders: of Uniswap v3, and with these of v2 and v4. */
   pools?: boolean;
+  pairs?: boolean;
+  managedPools?: boolean;
   /** More settings of each process; they may depend on where the chain is. */
   env?: Record<string, string> | ((rpcUrl: string) => Record<string, string> | Promise<Record<string, string>>);
 }
@@ -96,6 +98,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       serverUrl: `http://127.0.0.1:${port}`,
       marketCount: options.marketCount ?? 1,
       pools: options.pools ?? false,
+      pairs: options.pairs ?? false,
+      managedPools: options.managedPools ?? false,
       ...(options.withdrawDelaySec === undefined ? {} : { withdrawDelaySec: options.withdrawDelaySec }),
       log: () => undefined,
     });

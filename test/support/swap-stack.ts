@@ -22,6 +22,8 @@ import { swapRoutes } from '../../server/swap/endpoints.js';
 import { conform } from './api/openapi.js';
 import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack.js';
 
+/** A bound, not an expectation: the chain runs in this process, and machines that run tests are busy. */
+const RPC_TIMEOUT_MS = 60_000;
 const PLENTY = { requests: 1_000_000, windowSec: 60 };
 
 const RISK = { maxReverts: 2, newAccountGas: 94_000n, newContractGas: 94_000n, newPermitGas: 60_000n };
@@ -160,7 +162,7 @@ export async function startSwapStack(
   let headMs = 0;
   let quarantined: ReadonlySet<Address> = new Set();
   const nowMs = () => Date.now() + aheadMs;
-  const rpc = createRpc(chain.rpcUrl);
+  const rpc = createRpc(chain.rpcUrl, RPC_TIMEOUT_MS);
   const venues = VENUE_KINDS.filter(({ manifest: prefix }) => `${prefix}Router` in manifest.contracts).map(
     (kind: VenueKind) => {
       const places = venueContracts([kind]).map(({ contract, place }) => [contract, lower(place)]);
@@ -235,7 +237,8 @@ export async function startSwapStack(
     await writer?.release();
     writer = await acquireWriter(db, 'swap');
     const wrapped = wrap.writer?.(writer) ?? writer;
-    const client = wrap.rpc?.(createRpc(chain.rpcUrl)) ?? createRpc(chain.rpcUrl);
+    const plain = createRpc(chain.rpcUrl, RPC_TIMEOUT_MS);
+    const client = wrap.rpc?.(plain) ?? plain;
     const made = createOutbox({
       db,
       writer: wrapped,

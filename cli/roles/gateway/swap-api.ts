@@ -60,6 +60,7 @@ export function swapRouter(
         submissions: perMinute('submissions', config.SWAP_ORDERS_PER_MINUTE),
         orders: perMinute('orders', config.SWAP_READS_PER_MINUTE),
       },
+      ownerQuotesPerMinute: config.SWAP_OWNER_QUOTES_PER_MINUTE,
       readiness: context.readiness,
       quarantined: () => quarantinedTokens(context.watcherStatus().findings),
       nowMs: context.nowMs,

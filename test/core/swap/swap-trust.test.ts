@@ -152,6 +152,16 @@ describe('what is risked for an owner of signed orders', () => {
     expect([way([fill], ['own']), way([fill], ['pool'])]).to.deep.equal(['plain', 'checked']);
     expect([way([fill, fill], ['pool']), way([revert(60_000n)], ['own'])]).to.deep.equal(['plain', null]);
     expect([way([swap], ['own']), way([], ['own'], true)]).to.deep.equal(['checked', null]);
+    const counted = (ids: string[], checks: number | null) =>
+      wayOf({ ...limits, dealings: [], isCode: false, canCheck: true }, 0n)(ids, checks);
+    expect(
+      [2, 3, 4, null].map((checks) => counted(['pool'], checks)),
+      'ticks within a pool: 89,000 and 101,000',
+    ).to.deep.equal([...['checked', 'checked', null, null]]);
+    expect(
+      [4, 5].map((checks) => counted(['own', 'pool'], checks)),
+      '92,000 and 104,000',
+    ).to.deep.equal(['checked', null]);
     const lookFirst = { ...own, isChecked: true, canCheck: true };
     expect(judge([], lookFirst)).to.equal('send');
     expect(judge([], lookFirst, { underWay: [lookFirst] })).to.equal('wait');

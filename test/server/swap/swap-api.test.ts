@@ -7,6 +7,7 @@ import { witnessTypeString } from '../../../core/swap/typed-data.js';
 import { createRpc, RpcResponseError, RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
 import type { Head } from '../../../liquidity/eth.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
+import { ownerQuotes } from '../../../server/swap/owner-quotes.js';
 import { forEachSwapStack, type SwapChanges } from '../../support/manual-suite.js';
 import { signQuote, type ErrorAnswer, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
 
@@ -333,6 +334,35 @@ describe('swap API', () => {
           expect(Number(headers.get('retry-after'))).to.be.within(1, 60);
           expect(Number(headers.get('x-ratelimit-reset')) - Date.now()).to.be.within(0, 61_000);
         }
+      });
+
+      it('bounds the quotes of one owner over all clients, and leaves each client a few', async () => {
+        await stack.stop();
+        await start({ ownerQuotesPerMinute: 20 });
+        const ask = (from: string) =>
+          stack.request<ErrorAnswer>('POST', '/quote', {
+            ...{ chainId: 8453, from, sellToken: stack.token('WETH'), buyToken: stack.token('USDC') },
+            ...{ kind: 'sell', sellAmountBeforeFee: wei('1'), signingScheme: 'eip712' },
+          });
+        const owner = Wallet.createRandom().address;
+        for (let i = 0; i < 20; i++) expect((await ask(owner)).status).to.equal(200);
+        const { status, headers, body } = await ask(owner);
+        expect([status, body.error.code]).to.deep.equal([429, 'RATE_LIMITED']);
+        expect(Number(headers.get('retry-after'))).to.be.within(1, 60);
+        expect((await ask(Wallet.createRandom().address)).status, 'of another owner').to.equal(200);
+
+        const waits = new Map<string, string>();
+        const quotes = ownerQuotes(40);
+        const count = (ip: string): Promise<string> =>
+          quotes.count({ ip, set: (name: string, value: string) => waits.set(name, value) } as never, '0x1').then(
+            () => 'served',
+            ({ code }: { code: string }) => code,
+          );
+        for (let i = 0; i < 40; i++) expect(await count('198.51.100.1')).to.equal('served');
+        expect(await count('198.51.100.1')).to.equal('RATE_LIMITED');
+        expect(Number(waits.get('retry-after'))).to.be.within(1, 60);
+        const others = [await count('198.51.100.2'), await count('198.51.100.2'), await count('198.51.100.2')];
+        expect(others, 'a twentieth of 40').to.deep.equal(['served', 'served', 'RATE_LIMITED']);
       });
     });
   });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Address, Hex } from '../../../core/types.js';
 import { RpcResponseError, RpcUnavailableError } from '../../../keepers/chain/rpc.js';
 import { simulate } from '../../../keepers/executor/simulate.js';
-import { acceptedSignature } from '../../../server/swap/signature.js';
+import { acceptedSignature, signatureGas } from '../../../server/swap/signature.js';
 
 const OWNER: Address = `0x${'a1'.repeat(20)}`;
 const DIGEST: Hex = `0x${'d1'.repeat(32)}`;
@@ -43,6 +43,25 @@ describe('answers and faults of a node', () => {
       expect(await accepted(refusal)).to.equal(null);
     }
     for (const fault of [LIMIT, TIMEOUT, SILENCE]) expect(await thrownBy(accepted(fault))).to.equal(fault);
+  });
+
+  it('are asked for with a limit of gas, whatever is simulated', async () => {
+    const asked: { gas?: string }[] = [];
+    const noted = ({ params = [] }: { params?: unknown[] }): Hex => {
+      asked.push(params[0] as { gas?: string });
+      return '0x5208';
+    };
+    const spied = {
+      name: 'test',
+      call: (_method: string, params: unknown[] = []) => Promise.resolve(noted({ params })),
+      batch: (requests: readonly { params?: unknown[] }[]) => Promise.resolve(requests.map(noted)),
+    };
+    const account = { owner: OWNER, code: '0x6000' as Hex };
+    await acceptedSignature(spied, account, DIGEST, '0x1234', { maxGas: 400_000n, permit2: OWNER });
+    await signatureGas(spied, account, { maxGas: 400_000n, permit2: OWNER });
+    expect(asked.map(({ gas }) => gas)).to.deep.equal(['0x61a80', '0x61a80']);
+    await thrownBy(simulate(spied, OWNER, OWNER, '0x', 800_000n));
+    expect(asked.slice(2).map(({ gas }) => gas)).to.deep.equal(['0xc3500', '0xc3500']);
   });
 
   it('tell an order that the contracts refuse from a node that can not say', async () => {
