@@ -19,14 +19,16 @@ import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { copyDb } from '../support/worlds/copy-db.js';
-import { forOneDatabase, locationOf } from '../support/db.js';
+import { forEachDatabase, hasEveryTest, locationOf } from '../support/db.js';
 import { forksOf } from '../support/nodes/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { runCurvebook, type Ran } from '../support/console/terminal.js';
 
-forOneDatabase((name, open, openBare) =>
+forEachDatabase((name, open, openBare) =>
   describe(`operator commands, ${name}`, function () {
     this.timeout(60_000);
+    /** What is said and refused before the database is read. */
+    const once: (title: string, test: () => Promise<void>) => void = hasEveryTest(name) ? it : () => undefined;
     let chain: ManualChain;
     let stack: KeeperStack;
     let custody: Custody;
@@ -79,7 +81,7 @@ forOneDatabase((name, open, openBare) =>
       );
     }
 
-    it('explain themselves, without a deployment', async () => {
+    once('explain themselves, without a deployment', async () => {
       const usage = await runCurvebook(['--help']);
       for (const asked of [['help'], ['-h'], []]) expect(await runCurvebook(asked)).to.deep.equal(usage);
       const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
@@ -122,7 +124,7 @@ forOneDatabase((name, open, openBare) =>
       ]);
     });
 
-    it('refuse what they do not know', async () => {
+    once('refuse what they do not know', async () => {
       await expectRefused(['mkaer', 'list'], /unknown command: mkaer/);
       await expectRefused(['constructor'], /unknown command: constructor/);
       await expectRefused(['status', '--verbose'], /--verbose/);
@@ -167,7 +169,7 @@ forOneDatabase((name, open, openBare) =>
       );
     });
 
-    it('create no database, and say which one they can not use, on one line or as JSON', async () => {
+    once('create no database, and say which one they can not use, on one line or as JSON', async () => {
       const file = join(folder, 'typo.sqlite');
       const plain = join(folder, 'plain.txt');
       writeFileSync(plain, 'hello '.repeat(1_000));
@@ -200,7 +202,7 @@ forOneDatabase((name, open, openBare) =>
       expect(await boundDeployment(empty)).to.equal(null);
     });
 
-    it('ask for no more than they use', async () => {
+    once('ask for no more than they use', async () => {
       const { accounts: _, rpcUrl: __, ...manifest } = chain.manifest;
       writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
       expect(await json('maker', 'approve', chain.address('maker1'))).to.include({ kind: 'approve' });
@@ -343,7 +345,7 @@ forOneDatabase((name, open, openBare) =>
       expect((await run(['resume'])).output).to.match(/^resumed; ended unexplained_settlement: /);
     });
 
-    it('status --watch, until it is interrupted', async () => {
+    once('status --watch, until it is interrupted', async () => {
       let isHalted = false;
       const watch = ['status', '--watch', '--every', '1', '--json', ...common];
       const { code, output } = await runCurvebook(watch, undefined, (printed) => {
