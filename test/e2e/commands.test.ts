@@ -6,17 +6,19 @@ import { COMMANDS } from '../../cli/commands/list.js';
 import { boundDeployment } from '../../ledger/db/db.js';
 import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import { GAS } from '../support/custody.js';
-import { forOneDatabase } from '../support/db.js';
+import { forEachDatabase, hasEveryTest } from '../support/db.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { operatorCommands } from '../support/console/operator.js';
 
-forOneDatabase((name, open, openBare) =>
+forEachDatabase((name, open, openBare) =>
   describe(`operator commands, ${name}`, function () {
     this.timeout(60_000);
     const suite = operatorCommands(open);
     const { urlOf, run, json, expectRefused } = suite;
+    /** What is said and refused before the database is read. */
+    const once: (title: string, test: () => Promise<void>) => void = hasEveryTest(name) ? it : () => undefined;
 
-    it('explain themselves, without a deployment', async () => {
+    once('explain themselves, without a deployment', async () => {
       const usage = await runCurvebook(['--help']);
       for (const asked of [['help'], ['-h'], []]) expect(await runCurvebook(asked)).to.deep.equal(usage);
       const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
@@ -59,7 +61,7 @@ forOneDatabase((name, open, openBare) =>
       ]);
     });
 
-    it('refuse what they do not know', async () => {
+    once('refuse what they do not know', async () => {
       await expectRefused(['mkaer', 'list'], /unknown command: mkaer/);
       await expectRefused(['constructor'], /unknown command: constructor/);
       await expectRefused(['status', '--verbose'], /--verbose/);
@@ -109,7 +111,7 @@ forOneDatabase((name, open, openBare) =>
       );
     });
 
-    it('create no database, and say which one they can not use, on one line or as JSON', async () => {
+    once('create no database, and say which one they can not use, on one line or as JSON', async () => {
       const file = join(suite.folder, 'typo.sqlite');
       const plain = join(suite.folder, 'plain.txt');
       writeFileSync(plain, 'hello '.repeat(1_000));
@@ -142,7 +144,7 @@ forOneDatabase((name, open, openBare) =>
       expect(await boundDeployment(empty)).to.equal(null);
     });
 
-    it('ask for no more than they use', async () => {
+    once('ask for no more than they use', async () => {
       const { accounts: _, rpcUrl: __, ...manifest } = suite.chain.manifest;
       writeFileSync(join(suite.folder, 'manifest.json'), JSON.stringify(manifest));
       expect(await json('maker', 'approve', suite.chain.address('maker1'))).to.include({ kind: 'approve' });
@@ -202,7 +204,7 @@ forOneDatabase((name, open, openBare) =>
       expect((await run(['resume'])).output).to.match(/^resumed; ended unexplained_settlement: /);
     });
 
-    it('status --watch, until it is interrupted', async () => {
+    once('status --watch, until it is interrupted', async () => {
       let isHalted = false;
       const watch = ['status', '--watch', '--every', '1', '--json', ...suite.common];
       const { code, output } = await runCurvebook(watch, undefined, (printed) => {

@@ -1,11 +1,11 @@
 /** The drill of RpcNoneHealthy: the only endpoint is gone, and the operator names another one. */
 import { expect } from 'chai';
 import { startFaultProxy, type FaultProxy } from '../support/nodes/fault-proxy.js';
-import { accountOf, forOneDatabaseUrl, startStack, until, type Stack, type TestDatabase } from '../support/stack.js';
+import { accountOf, forEachDatabaseUrl, startStack, until, type Stack, type TestDatabase } from '../support/stack.js';
 import { limitsAt } from '../support/audit.js';
 import { place } from '../support/trading.js';
 
-forOneDatabaseUrl((name, open) =>
+forEachDatabaseUrl((name, open) =>
   describe(`A change of endpoints, ${name}`, function () {
     this.timeout(300_000);
     let database: TestDatabase;

@@ -14,12 +14,12 @@ import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { GAS } from '../support/custody.js';
 import { copyDb } from '../support/worlds/copy-db.js';
-import { forOneDatabase } from '../support/db.js';
+import { forEachDatabase } from '../support/db.js';
 import { forksOf } from '../support/nodes/fork.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { operatorCommands } from '../support/console/operator.js';
 
-forOneDatabase((name, open, openBare) =>
+forEachDatabase((name, open, openBare) =>
   describe(`operator commands, ${name}`, function () {
     this.timeout(60_000);
     const suite = operatorCommands(open);

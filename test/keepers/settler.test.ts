@@ -11,6 +11,7 @@ import { openSettlements } from '../../ledger/settlements/settlement-log.js';
 import { CurveBook__factory, Custodian__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody, type Send } from '../support/custody.js';
 import { startKeepers, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { forEachDatabase } from '../support/db.js';
 import { forEachKeepers } from '../support/manual-suite.js';
 import { verifyDeps } from '../support/verify.js';
 
@@ -407,5 +408,5 @@ describe('settler', function () {
       expect((await readHalt(stack.db.knex))?.code).to.equal('unexplained_settlement');
       expect((await stack.settler.round()).checkpointSeq).to.equal(null);
     });
-  });
+  }, forEachDatabase);
 });

@@ -17,6 +17,9 @@ const WORKER =
     ? new URL('./worker.js', import.meta.url)
     : join(process.env.TRANSPILED, 'test/simulation/worker.js');
 
+/** What lives for an event of a simulation alone is collected more cheaply the more of it there is. */
+const YOUNG_MB = 192;
+
 /** Runs every seed. One thread is this one. Rejects when a thread ends before its time. */
 export async function simulateAll({ seeds, options, threads, onResult }: CrewOptions): Promise<void> {
   let isOver = false;
@@ -30,7 +33,7 @@ export async function simulateAll({ seeds, options, threads, onResult }: CrewOpt
     return;
   }
   const work = async (): Promise<void> => {
-    const worker = new Worker(WORKER);
+    const worker = new Worker(WORKER, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
     try {
       // All take from the same list.
       for (const seed of rest) {

@@ -1,6 +1,7 @@
 /** Faults of the database: statements that wait or fail, commits that fail before or after they took effect, crashes at any of them. */
 import { SqliteClient } from '../../ledger/db/dialects.js';
 import { createAnswers } from './speed/answers.js';
+import { createReaders } from './speed/readers.js';
 import { createFences } from './sql/fences.js';
 import type { HintBoard } from './sql/hints.js';
 import { statementOf, type StatementText } from './sql/statement.js';
@@ -10,6 +11,8 @@ import { nameOf, strikes, type Simulation } from './world.js';
 interface Connection {
   readonly inTransaction: boolean;
   readonly open: boolean;
+  /** Path of its database. */
+  readonly name: string;
   prepare(sql: string): { get(...bindings: unknown[]): unknown };
   exec(sql: string): unknown;
   close(): unknown;
@@ -48,7 +51,8 @@ export function installDatabaseFaults(
   const original = prototype._query;
   const { scheduler, record } = world;
   const owners = new WeakMap<Connection, Actor>();
-  const answers = createAnswers();
+  const readers = createReaders();
+  const answers = createAnswers<Connection>({ readerOf: readers.of });
   const fences = createFences(world);
   /** Tables with rows that an open transaction has added. */
   const grown = new WeakMap<Connection, Set<string>>();
@@ -106,7 +110,7 @@ export function installDatabaseFaults(
       throw broken('before the commit');
     }
     if (isCommit) fences.committing(connection, where);
-    const answer = await answers.of(connection, sent, () => original.call(this, connection, sent));
+    const answer = await answers.of(connection, sent, (on) => original.call(this, on, sent));
     noteInsert(connection, statement);
     fences.sent(connection, sent);
     hints.sent(connection, sql);
@@ -125,5 +129,6 @@ export function installDatabaseFaults(
   prototype._query = query;
   return () => {
     prototype._query = original;
+    readers.close();
   };
 }

@@ -13,6 +13,7 @@ import { createDecisions } from './decisions.js';
 import { createEndpoints } from './endpoints.js';
 import { createLocks } from './locks.js';
 import { createHintBoard } from './sql/hints.js';
+import { installDecodedOnce } from './speed/decoded.js';
 import { installLeanKnex } from './speed/lean-knex.js';
 import { installRowMakers } from './speed/row-makers.js';
 import { writeTemplate } from './speed/template.js';
@@ -94,6 +95,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   await writeTemplate(path);
   const uninstallLean = installLeanKnex();
   const uninstallRowMakers = installRowMakers();
+  const uninstallDecoded = installDecodedOnce();
   const closeConnections = rememberConnections();
   const uninstall = installClock(scheduler, decisions, (...args) => fetcher(...args));
   let uninstallFaults = (): void => undefined;
@@ -197,6 +199,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     uninstallFaults();
     closeConnections();
     uninstall();
+    uninstallDecoded();
     uninstallRowMakers();
     uninstallLean();
     Error.stackTraceLimit = stackTraceLimit;

@@ -31,6 +31,13 @@ export function forOneDatabase(declare: DeclareTests): void {
 /** Whether a suite that storage does not decide runs on one database alone. */
 export const isOneEnough = (): boolean => process.env.RUNS === undefined || process.env.RUNS === '1';
 
+/**
+ * Whether a suite of `forEachDatabase` has, on this database, the tests that no database decides as well: on the one that `forOneDatabase` takes,
+ * and on both in `npm run test:deep`.
+ */
+export const hasEveryTest = (name: string): boolean =>
+  !isOneEnough() || name === (postgresUrl() === null ? 'SQLite' : 'PostgreSQL');
+
 /** `open`: with every table and no row; `openBare`: without a table, for what is about migrating or about a first start. */
 type DeclareTests = (name: string, open: OpenTestDb, openBare: OpenTestDb) => void;
 

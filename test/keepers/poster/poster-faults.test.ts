@@ -8,7 +8,7 @@ import { readPublicationStates } from '../../../ledger/publications/publication-
 import { OUT_OF_DATE } from '../../../keepers/poster/post-call.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import type { Db } from '../../../ledger/types.js';
-import { forOneDatabase, locationOf } from '../../support/db.js';
+import { forEachDatabase, locationOf } from '../../support/db.js';
 import { openDb } from '../../../ledger/db/db.js';
 import { startFaultProxy, type Fault, type FaultProxy, type RpcRequestBody } from '../../support/nodes/fault-proxy.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../../support/keeper-stack.js';
@@ -17,7 +17,7 @@ import { chainCurve, expectRecordsHold, publicationsOf } from '../../support/pub
 const on = (method: string, fault: Fault) => (request: RpcRequestBody) => (request.method === method ? fault : 'pass');
 const SEND = 'eth_sendRawTransaction';
 
-forOneDatabase((name, open) =>
+forEachDatabase((name, open) =>
   describe(`a poster among faults, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;

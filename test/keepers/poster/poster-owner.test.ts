@@ -18,7 +18,7 @@ import type { Db } from '../../../ledger/types.js';
 import { CurveBook__factory } from '../../../typechain-types/factories/CurveBook__factory.js';
 import { Entrypoint__factory } from '../../../typechain-types/factories/Entrypoint__factory.js';
 import { readSenders } from '../../../ledger/transactions/senders.js';
-import { forOneDatabase } from '../../support/db.js';
+import { forEachDatabase } from '../../support/db.js';
 import {
   startKeepers,
   startManualChain,
@@ -28,7 +28,7 @@ import {
 } from '../../support/keeper-stack.js';
 import { verifyDeps, verifyRpc } from '../../support/verify.js';
 
-forOneDatabase((name, open) => {
+forEachDatabase((name, open) => {
   describe(`a poster and its owner, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;

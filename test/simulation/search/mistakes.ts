@@ -66,7 +66,7 @@ export const simulateWith = (mistake: Mistake, args: readonly string[]): Promise
   });
 
 const startIn = (folder: string, args: readonly string[]) =>
-  spawn(process.execPath, ['--import', 'tsx', 'test/simulation/main.ts', ...args], {
+  spawn(process.execPath, ['--max-semi-space-size=64', '--import', 'tsx', 'test/simulation/main.ts', ...args], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { fcOptions } from '../../support/fc.js';
 import { createAnswers } from './answers.js';
+import { createReaders } from './readers.js';
 
 const CONNECTIONS = 3;
 const STATEMENTS = [
@@ -33,6 +34,7 @@ describe('answers that several processes share', () => {
   it('are what the database itself would answer, whatever others commit meanwhile', async function () {
     this.timeout(60_000);
     let known = 0;
+    let read = 0;
     const step = fc.record({
       by: fc.nat(CONNECTIONS - 1),
       statement: fc.nat(STATEMENTS.length - 1),
@@ -41,30 +43,42 @@ describe('answers that several processes share', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150 }), async (steps) => {
         const folder = mkdtempSync(join(tmpdir(), 'curvebook-answers-'));
+        const readers = createReaders();
         try {
-          const shared = createAnswers({ onKnown: () => void (known += 1) });
-          const answered = await carriedOut(join(folder, 'shared'), steps, (connection, query, send) =>
-            shared.of(connection, query, send),
-          );
-          const plain = await carriedOut(join(folder, 'plain'), steps, (_connection, _query, send) => send());
-          expect(answered).to.deep.equal(plain);
+          const plain = await carriedOut(join(folder, 'plain'), steps, (connection, _query, send) => send(connection));
+          const onKnown = (): void => void (known += 1);
+          const readerOf = (connection: Database.Database): Database.Database => {
+            read += 1;
+            return readers.of(connection);
+          };
+          for (const options of [{ onKnown }, { onKnown, readerOf }]) {
+            const shared = createAnswers<Database.Database>(options);
+            const path = join(folder, 'readerOf' in options ? 'read' : 'shared');
+            const answered = await carriedOut(path, steps, (connection, query, send) =>
+              shared.of(connection, query, send),
+            );
+            expect(answered).to.deep.equal(plain);
+          }
         } finally {
+          readers.close();
           rmSync(folder, { recursive: true });
         }
       }),
       fcOptions(100),
     );
     expect(known).to.be.above(50);
+    expect(read).to.be.above(50);
   });
 });
 
+type Send = (on: Database.Database) => Promise<unknown>;
 type Query = { sql: string; bindings: readonly unknown[]; response?: unknown };
 
 /** What each statement answers in turn, or how it fails. */
 async function carriedOut(
   path: string,
   steps: readonly Step[],
-  ask: (connection: Database.Database, query: Query, send: () => Promise<unknown>) => Promise<unknown>,
+  ask: (connection: Database.Database, query: Query, send: Send) => Promise<unknown>,
 ): Promise<unknown[]> {
   const connections = Array.from({ length: CONNECTIONS }, () => new Database(path, { timeout: 0 }));
   connections[0]!.exec(
@@ -77,8 +91,8 @@ async function carriedOut(
       const sql = STATEMENTS[statement]!;
       const bindings = Array<number>(sql.split('?').length - 1).fill(value);
       const query: Query = { sql, bindings };
-      const send = async (): Promise<unknown> => {
-        const prepared = connection.prepare(sql);
+      const send = async (on: Database.Database): Promise<unknown> => {
+        const prepared = on.prepare(sql);
         query.response = prepared.reader ? prepared.all(bindings) : prepared.run(bindings).changes;
         return query;
       };

@@ -14,14 +14,20 @@ interface Query {
 }
 type Row = Record<string, unknown>;
 
-interface Answers {
-  /** The query with its response, of the database itself unless it is known. */
-  of(connection: Connection, query: Query, send: () => Promise<unknown>): Promise<unknown>;
+interface Answers<C extends Connection> {
+  /** The query with its response, of the database itself unless it is known. `send` carries it out on the connection that it is given. */
+  of(connection: C, query: Query, send: Send<C>): Promise<unknown>;
 }
+type Send<C> = (connection: C) => Promise<unknown>;
 
-interface AnswersOptions {
+interface AnswersOptions<C extends Connection> {
   /** Called with each answer that is known, and whose connection sees what it is of; null when any other one does. */
-  onKnown?: (query: Query, known: readonly Row[], seenBy: Connection | null) => void;
+  onKnown?: (query: Query, known: readonly Row[], seenBy: C | null) => void;
+  /**
+   * A connection to the database of another one, which never begins a transaction. What is read as of the newest commit is read by it, for all: it has
+   * its statements prepared and its pages at hand.
+   */
+  readerOf?: (connection: C) => C;
 }
 
 /** A commit counts up; each table knows the last one that changed it. */
@@ -69,7 +75,7 @@ function keyOf(bindings: readonly unknown[] | undefined): string | null {
 const copied = (rows: readonly Row[]): Row[] => rows.map((row) => ({ ...row }));
 
 /** For all connections to one database: every change must pass through `of`. */
-export function createAnswers({ onKnown }: AnswersOptions = {}): Answers {
+export function createAnswers<C extends Connection>({ onKnown, readerOf }: AnswersOptions<C> = {}): Answers<C> {
   const statements = new Map<string, Statement>();
   const tables = new Map<string, Table>();
   const transactions = new WeakMap<Connection, Transaction>();
@@ -118,17 +124,13 @@ export function createAnswers({ onKnown }: AnswersOptions = {}): Answers {
     return send();
   }
 
-  async function read(
-    connection: Connection,
-    query: Query,
-    statement: Statement,
-    send: () => Promise<unknown>,
-  ): Promise<unknown> {
+  async function read(connection: C, query: Query, statement: Statement, send: Send<C>): Promise<unknown> {
     const { inTransaction } = connection;
     const transaction = inTransaction ? transactions.get(connection) : undefined;
-    if (inTransaction && transaction === undefined) return send();
+    if (inTransaction && transaction === undefined) return send(connection);
     if (transaction !== undefined) {
-      if (transaction.wroteAll || statement.tables.some((table) => transaction.wrote.has(table))) return send();
+      if (transaction.wroteAll || statement.tables.some((table) => transaction.wrote.has(table)))
+        return send(connection);
       if (transaction.version === null) {
         transaction.version = version;
         waiting.set(connection, transaction);
@@ -138,7 +140,7 @@ export function createAnswers({ onKnown }: AnswersOptions = {}): Answers {
     const key = isCurrent ? keyOf(query.bindings) : null;
     if (key === null) {
       waiting.delete(connection);
-      return send();
+      return send(connection);
     }
     const rows = statement.answers.get(key);
     if (rows !== undefined) {
@@ -146,10 +148,10 @@ export function createAnswers({ onKnown }: AnswersOptions = {}): Answers {
       query.response = copied(rows);
       return query;
     }
-    waiting.delete(connection);
+    if (readerOf === undefined) waiting.delete(connection);
     const { since } = statement;
     const before = version;
-    const sent = await send();
+    const sent = await send(readerOf === undefined ? connection : readerOf(connection));
     const { response } = query;
     // Others go on as soon as the statement is carried out.
     if (Array.isArray(response) && before === version && since === statement.since)
@@ -157,10 +159,11 @@ export function createAnswers({ onKnown }: AnswersOptions = {}): Answers {
     return sent;
   }
 
-  async function of(connection: Connection, query: Query, send: () => Promise<unknown>): Promise<unknown> {
+  async function of(connection: C, query: Query, carryOut: Send<C>): Promise<unknown> {
+    const send = (): Promise<unknown> => carryOut(connection);
     const statement = statementOf(query.sql);
     const { kind } = statement;
-    if (kind === 'read') return read(connection, query, statement, send);
+    if (kind === 'read') return read(connection, query, statement, carryOut);
     if (kind === 'begin' || kind === 'begin immediate') {
       const sent = await send();
       waiting.delete(connection);

@@ -5,6 +5,7 @@
  */
 import { createRequire } from 'node:module';
 import { SqliteClient } from '../../../ledger/db/dialects.js';
+import { compiled, type Shaped } from './compiled.js';
 
 interface Connection {
   readonly open: boolean;
@@ -37,7 +38,7 @@ interface Client {
   releaseConnection(connection: Connection): Promise<void>;
   processResponse(answered: unknown, runner: object): unknown;
 }
-interface Builder {
+interface Builder extends Shaped {
   readonly _connection?: Connection;
   toSQL(): Query | readonly Query[];
 }
@@ -93,11 +94,13 @@ export function installLeanKnex(): () => void {
     }
   }
 
+  const compileOnce = (builder: Builder): Query => compiled(builder, () => compile(builder));
+
   async function run(client: Client, builder: Builder): Promise<unknown> {
     const own = builder._connection;
     const connection = own ?? (await client.acquireConnection());
     try {
-      const answered = await client.query(connection, compile(builder));
+      const answered = await client.query(connection, compileOnce(builder));
       return client.processResponse(answered, { client, builder, connection });
     } finally {
       if (own === undefined) await client.releaseConnection(connection);
