@@ -219,12 +219,9 @@ export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
 
 /** Counters of the markets that have a fill in a generation, as they are before it; a market without an earlier fill is missing. */
 async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Promise<Map<number, MarketProgress>> {
-  const before = new Map<number, MarketProgress>();
-  for (const market of new Set(fills.map(({ fill }) => fill.market))) {
-    const progress = await readMarketProgress(q, market);
-    if (progress !== null) before.set(market, progress);
-  }
-  return before;
+  const markets = [...new Set(fills.map(({ fill }) => fill.market))];
+  const found = await allOrFirstError(markets.map((market) => readMarketProgress(q, market)));
+  return new Map(found.flatMap((progress) => (progress === null ? [] : [[progress.market, progress] as const])));
 }
 
 /** Counters of one market, null before its first fill. */

@@ -25,7 +25,7 @@ describe('states of accounts from memory', () => {
 
     beforeEach(async () => {
       db = await open();
-      stateOf = createAccountStates(db, 2);
+      stateOf = createAccountStates(db);
       statements = 0;
       db.reads.on('query', ({ sql }: { sql: string }) => {
         if (/^select/i.test(sql)) statements += 1;
@@ -121,6 +121,7 @@ describe('states of accounts from memory', () => {
     it('are forgotten beyond their limit, least recently asked for first', async () => {
       await commit(1, { listed: MARKETS });
       await commit(2, both(2));
+      stateOf = createAccountStates(db, 2);
       for (const account of [alice, bob, alice, carol]) await stateOf(account);
       statements = 0;
       await stateOf(alice);
