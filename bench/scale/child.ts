@@ -1,7 +1,7 @@
 /**
  * The measured server, in a process of its own: `child.ts <url> <schema>` serves the whole public interface over an empty schema of
- * PostgreSQL that it fills. When asked, it answers with its CPU time and that of the database's processes, both in microseconds, and with
- * the rows and bytes of the order log.
+ * PostgreSQL that it fills. When asked, it answers with its CPU time and that of the database's processes, both in microseconds, or with
+ * the rows and bytes of the order log, or with the bytes of its heap.
  */
 import { migrate, openDb } from '../../ledger/db/db.js';
 import { tableBytes } from '../../ledger/db/storage.js';
@@ -26,7 +26,11 @@ async function log(): Promise<{ rows: number; bytes: number }> {
   return { rows: row?.count ?? 0, bytes: (await tableBytes(db)).get('order_log') ?? 0 };
 }
 
-process.on('message', (question: 'cpu' | 'log') => {
+process.on('message', (question: 'cpu' | 'log' | 'heap') => {
+  if (question === 'heap') {
+    (globalThis as { gc?: () => void }).gc?.();
+    return void process.send?.({ bytes: process.memoryUsage().heapUsed });
+  }
   if (question === 'log') return void log().then((answer) => process.send?.(answer));
   const { user, system } = process.cpuUsage();
   process.send?.({ cpuUs: user + system, databaseUs: databaseUs() });

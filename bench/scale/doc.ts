@@ -81,7 +81,10 @@ function inventoryTable(): string {
   return [
     line(['shards', ...counts.map(String)]),
     rule(counts.length + 1),
-    line(['inventory that moves, against one ledger', ...counts.map((count) => `${inventoryFactor(count).toFixed(2)}`)]),
+    line([
+      'inventory that moves, against one ledger',
+      ...counts.map((count) => `${inventoryFactor(count).toFixed(2)}`),
+    ]),
   ].join('');
 }
 

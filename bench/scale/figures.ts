@@ -65,6 +65,7 @@ const FROM_RUN: readonly [keyof Stored, Figure, 'value' | 'databaseMs'][] = [
   ['scanMs', 'fillAlone', 'value'],
   ['batchBytes', 'batchBytes', 'value'],
   ['fillBytes', 'fillBytes', 'value'],
+  ['heapPerOrderBytes', 'heapPerOrder', 'value'],
 ];
 
 /** Stores what a run measured; the figures of other benchmarks stay. */

@@ -35,9 +35,16 @@ export async function measureFills(bare: Bare, rounds = ROUNDS): Promise<ScaleRo
   const feed = await createFeed(db, LEGS, BOOKS);
   const run = async (fills: number): Promise<{ us: number; databaseUs: number }> => {
     const before = databaseUs();
-    const us = await cpuUs(() => feed.run(GENERATIONS, fills));
+    let [asideUs, asideDatabaseUs] = [0, 0];
+    const us = await cpuUs(() =>
+      feed.run(GENERATIONS, fills, async (work) => {
+        const from = databaseUs();
+        asideUs += await cpuUs(work);
+        asideDatabaseUs += databaseUs() - from;
+      }),
+    );
     const all = GENERATIONS * fills;
-    return { us: us / all, databaseUs: (databaseUs() - before) / all };
+    return { us: (us - asideUs) / all, databaseUs: (databaseUs() - before - asideDatabaseUs) / all };
   };
   try {
     for (let round = 0; round < WARM_ROUNDS; round += 1) await run(BUSY);

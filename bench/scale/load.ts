@@ -55,7 +55,10 @@ export async function runLoad(url: string, seconds: number): Promise<LoadReport>
       `${real.ms.toFixed(2)} ms of ours and ${real.databaseMs.toFixed(2)} ms of the database each`,
     `virtual: ${batchesPerSec} batches/s over ${gateways} shards for ${SIMULATED_SEC} s: ${run.batches} batches, ${run.perCommit.toFixed(1)} per commit, ` +
       `busiest sequencer ${run.sequencerUse.toFixed(2)}, p50 ${run.p50Ms.toFixed(1)} ms, p99 ${run.p99Ms.toFixed(1)} ms, ${run.waiting} not answered at the end`,
-    ...rows.map((row) => `${row.what}: ${row.value.toPrecision(3)} ${row.unit}, <= ${row.bound.atMost} ${holds(row) ? 'holds' : 'MISSED'}`),
+    ...rows.map(
+      (row) =>
+        `${row.what}: ${row.value.toPrecision(3)} ${row.unit}, <= ${row.bound.atMost} ${holds(row) ? 'holds' : 'MISSED'}`,
+    ),
   ];
   return {
     ...real,

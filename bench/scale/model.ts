@@ -110,8 +110,7 @@ export function costOf(load: Load, figures: Figures): Cost {
   const blocksPerDay = DAY_SEC / blockSec;
   const posted = busyMarkets + quietMarkets * load.quietPostShare;
   const touched = ((quietMarkets - quietMarkets * load.quietPostShare) * blockSec) / 60;
-  const gasPerBlock =
-    figures.postGas + (posted - 1) * figures.postPerMarketGas + touched * figures.touchPerMarketGas;
+  const gasPerBlock = figures.postGas + (posted - 1) * figures.postPerMarketGas + touched * figures.touchPerMarketGas;
   const bytesPerBlock = figures.postBytes + (posted - 1 + touched) * figures.postPerMarketBytes;
   const perSec = (ms: number, count: number): number => (ms * count) / 1_000;
   const gatewayCores = perSec(figures.modify50Ms, batchesPerSec) + perSec(figures.limitsMs, limitsPerSec);

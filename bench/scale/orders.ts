@@ -9,12 +9,14 @@ import { cancelBody, modifyBody, placeBody, restingOids } from './world.js';
 const BATCH = 50;
 /** Makers that send at the same time. */
 const CONNECTIONS = 32;
-const SINGLES = 4;
+const SINGLES = 3;
 const LONE = 12;
 const READ_MS = 200;
+/** Batches of each maker that are open at once when the heap is measured. */
+const HEAP_BATCHES = 8;
 /** The engine goes on compiling for thousands of requests. */
-const WARM_ROUNDS = 12;
-const ROUNDS = 9;
+const WARM_ROUNDS = 8;
+const ROUNDS = 7;
 
 interface Measured extends CpuTime {
   count: number;
@@ -54,10 +56,19 @@ export async function measureOrders(url: string, bare: Bare, rounds = ROUNDS): P
     for (let round = 0; round < WARM_ROUNDS; round += 1) await runRound(server, bare, round);
     const measured: Round[] = [];
     for (let round = 0; round < rounds; round += 1) measured.push(await runRound(server, bare, WARM_ROUNDS + round));
-    return rowsOf(measured);
+    return [...rowsOf(measured), bytesRow('heapPerOrder', 'heap per open order', await heapPerOrder(server), null)];
   } finally {
     await server.stop();
   }
+}
+
+/** What the heap of the gateway grows by for each order that becomes open. */
+async function heapPerOrder(server: ScaleServer): Promise<number> {
+  const before = await server.heap();
+  const own = Array.from({ length: CONNECTIONS }, (_, maker) => maker);
+  for (let turn = 0; turn < HEAP_BATCHES; turn += 1)
+    await server.send(own.map((maker) => placeBody(maker, BATCH, turn)));
+  return ((await server.heap()).bytes - before.bytes) / (HEAP_BATCHES * CONNECTIONS * BATCH);
 }
 
 function rowsOf(rounds: readonly Round[]): ScaleRow[] {
@@ -116,9 +127,7 @@ async function runRound(server: ScaleServer, bare: Bare, round: number): Promise
   const cancel50 = await timed(CONNECTIONS, async () => void (await server.send(cancels)));
 
   const rowsBefore = await server.log();
-  const singles = await sent(
-    Array.from({ length: SINGLES }, () => own.map((maker) => placeBody(maker, 1, round))),
-  );
+  const singles = await sent(Array.from({ length: SINGLES }, () => own.map((maker) => placeBody(maker, 1, round))));
   const rowsAfter = await server.log();
   for (let turn = 0; turn < SINGLES; turn += 1)
     await cancelAll(own, singles.oids.slice(turn * CONNECTIONS, (turn + 1) * CONNECTIONS));

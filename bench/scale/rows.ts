@@ -13,7 +13,8 @@ export type Figure =
   | 'fillAlone'
   | 'orderRowBytes'
   | 'batchBytes'
-  | 'fillBytes';
+  | 'fillBytes'
+  | 'heapPerOrder';
 
 export interface ScaleRow extends Row {
   figure: Figure | null;

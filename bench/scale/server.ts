@@ -20,6 +20,8 @@ export interface ScaleServer {
   cpu(): Promise<CpuTime>;
   /** Rows of the order log, and bytes of its table with its indexes. */
   log(): Promise<{ rows: number; bytes: number }>;
+  /** Bytes of its heap after a collection. */
+  heap(): Promise<{ bytes: number }>;
   /** Asks for one path over kept connections. */
   reader: Client;
   stop(): Promise<void>;
@@ -28,7 +30,9 @@ export interface ScaleServer {
 /** Starts a server over a new schema of PostgreSQL, with `connections` of clients. The schema goes when it stops. */
 export async function startScaleServer(url: string, connections: number): Promise<ScaleServer> {
   const schema = `bench_${randomUUID().replaceAll('-', '')}`;
-  const child = fork(new URL('child.ts', import.meta.url), [url, schema], { execArgv: ['--import', 'tsx'] });
+  const child = fork(new URL('child.ts', import.meta.url), [url, schema], {
+    execArgv: ['--import', 'tsx', '--expose-gc'],
+  });
   const ended = once(child, 'exit').then(() => {
     throw new Error('the measured server ended');
   });
@@ -39,7 +43,7 @@ export async function startScaleServer(url: string, connections: number): Promis
   const open = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
   const reader = await connectClient(port);
 
-  async function ask<T>(question: 'cpu' | 'log'): Promise<T> {
+  async function ask<T>(question: 'cpu' | 'log' | 'heap'): Promise<T> {
     const answer = hear<T>();
     child.send(question);
     return answer;
@@ -60,6 +64,7 @@ export async function startScaleServer(url: string, connections: number): Promis
       return { cpuUs: cpuUs - before.cpuUs, databaseUs: databaseUs - before.databaseUs };
     },
     log: () => ask('log'),
+    heap: () => ask('heap'),
     reader,
     async stop() {
       for (const connection of open) connection.close();

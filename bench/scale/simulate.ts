@@ -60,7 +60,8 @@ function createServers(count: number) {
 
 /** Runs so many seconds of arrivals at a rate. Throws RangeError for none. */
 export function simulate(parts: SimulatedParts, batchesPerSec: number, seconds: number, seed: number): SimulatedRun {
-  if (!(batchesPerSec > 0 && seconds > 0 && parts.shards > 0)) throw new RangeError('a run has arrivals, time and shards');
+  if (!(batchesPerSec > 0 && seconds > 0 && parts.shards > 0))
+    throw new RangeError('a run has arrivals, time and shards');
   const random = randomOf(seed);
   const edges = createServers(Math.max(parts.edges, 1));
   const sequencers = createServers(parts.shards);
@@ -90,7 +91,8 @@ export function simulate(parts: SimulatedParts, batchesPerSec: number, seconds: 
     else times.push(answeredMs - arrivedMs);
   }
   times.sort((a, b) => a - b);
-  const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
+  const at = (share: number): number =>
+    times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
   return {
     batches: arrivals.length,
     sequencerUse: sequencers.use(seconds),
@@ -98,6 +100,11 @@ export function simulate(parts: SimulatedParts, batchesPerSec: number, seconds: 
     p50Ms: at(0.5),
     p99Ms: at(0.99),
     waiting,
-    perCommit: arrivals.length / Math.max(1, commits.reduce((sum, { count }) => sum + count, 0)),
+    perCommit:
+      arrivals.length /
+      Math.max(
+        1,
+        commits.reduce((sum, { count }) => sum + count, 0),
+      ),
   };
 }

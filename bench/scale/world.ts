@@ -68,10 +68,7 @@ export const placeBody = (maker: number, count: number, shift: number): string =
 
 /** A signed action that replaces the maker's quotes, by their order ids, which are in the order in which they were placed. */
 export const modifyBody = (maker: number, oids: readonly number[], shift: number): string =>
-  signedBody(
-    { type: 'batchModify', modifies: oids.map((oid, index) => ({ oid, order: quote(index, shift) })) },
-    maker,
-  );
+  signedBody({ type: 'batchModify', modifies: oids.map((oid, index) => ({ oid, order: quote(index, shift) })) }, maker);
 
 /** A signed action that cancels orders of the first market. */
 export const cancelBody = (maker: number, oids: readonly number[]): string =>

@@ -217,6 +217,28 @@ export function watchNotices(connection: {
   });
 }
 
+/** The socket under a connection of `pg`. */
+interface PgConnection {
+  readonly connection?: { readonly stream?: { cork?(): void; uncork?(): void } };
+}
+
+const held = new WeakSet<object>();
+
+/**
+ * Lets statements that are sent together leave in one write at the end of this turn of the event loop, and not in one each: a write takes
+ * longer than anything else that sending a statement does.
+ */
+function holdWrites(connection: PgConnection): void {
+  const stream = connection.connection?.stream;
+  if (stream?.cork === undefined || held.has(stream)) return;
+  held.add(stream);
+  stream.cork();
+  process.nextTick(() => {
+    held.delete(stream);
+    stream.uncork?.();
+  });
+}
+
 /** User parameter of a transaction whose first statement is sent together with BEGIN; see `PgClient`. */
 export const EARLY_BEGIN = { earlyBegin: true };
 
@@ -253,9 +275,10 @@ export class PgClient extends PostgresClient {
   }
 
   override async _query(
-    connection: RawConnection,
+    connection: RawConnection & PgConnection,
     query: { sql: string; response?: { command?: string } },
   ): Promise<unknown> {
+    holdWrites(connection);
     const answer = await super._query(connection, query);
     if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
       throw new RolledBackError();
