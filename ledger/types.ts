@@ -39,7 +39,8 @@ export type Transaction = Knex.Transaction;
 export interface Writer {
   readonly log: LogName;
   readonly epoch: number;
-  tx<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T>;
+  /** `read` is sent together with the statement that takes the log's lock, and has ended when `write` begins; it must change nothing. */
+  tx<T>(write: (tx: Knex.Transaction) => Promise<T>, read?: (tx: Knex.Transaction) => Promise<void>): Promise<T>;
   release(): Promise<void>;
 }
 

@@ -15,9 +15,9 @@ const MOST_BYTES = 4_000;
 const MOST_BOOK_BYTES = 600;
 
 /** Tables that a fill adds rows to. Those of sums and balances have as many rows as there are accounts, candles and hours, and are written over. */
-const OF_FILLS = ['fills', 'fill_legs', 'order_fills', 'market_progress', 'entries', 'balance_changes'];
+export const OF_FILLS = ['fills', 'fill_legs', 'order_fills', 'market_progress', 'entries', 'balance_changes'];
 /** Tables with the books behind curves that fills hit. */
-const OF_BOOKS = ['snapshots'];
+export const OF_BOOKS = ['snapshots'];
 /** Tables that a scan adds rows to, with a fill or without. */
 const OF_SCANS = ['generations', 'blocks'];
 

@@ -3,12 +3,12 @@
  * with the first block after their time. Both follow from fills, posts and books alone: `verify` derives them again.
  */
 import type { Knex } from 'knex';
-import { HORIZONS_SEC } from '../../core/market-data/markouts.js';
+import { HORIZONS_SEC, type HorizonSec } from '../../core/market-data/markouts.js';
 import type { Address, Market, Side } from '../../core/types.js';
 import { readSnapshot } from '../chain/snapshots.js';
 import { ownerOf } from '../chain/pair-gains.js';
-import { fromColumn } from '../db/columns.js';
-import { sendForRows } from '../db/dialects.js';
+import { chunks, fromColumn } from '../db/columns.js';
+import { allOrFirstError, sendForRows } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
 import type { PartDetails } from '../market-data/projection.js';
 import type { AttributedPart, GenerationWrite, Queryable } from '../types.js';
@@ -37,22 +37,44 @@ export async function updateActivity(
 ): Promise<void> {
   const activity = createActivity();
   const { markets, details } = known;
-  for (const one of write.fills) {
-    const { fill, decomposition, orderFills } = one;
-    const market = markets[fill.market]!;
-    const added: ActivityFill = {
-      fill,
-      owner: ownerOf(fill, write.settledOrders ?? []),
-      gainUnits: one.suspended === undefined ? decomposition.operatorGainUnits : 0n,
-      parts: orderFills.map((part) => ({ ...part, ...details.get(part)! })),
-      middle: await middleOfHit(tx, fill),
-      book: isWithoutBook(one.suspended?.code) ? null : await newlyHitBook(tx, fill, write),
-    };
-    addFill(activity, market, added);
-  }
-  const head = write.blocks.at(-1)!.timestampSec * 1_000;
-  await addWindow(tx, activity, { markets, fromMs: known.beforeMs ?? 0, toMs: head }, 1n);
+  const toMs = write.blocks.at(-1)!.timestampSec * 1_000;
+  // Sent together, so that a fill costs one round trip and not one for each of its reads.
+  await allOrFirstError([
+    addFills(tx, activity, write, { markets, details }),
+    addWindow(tx, activity, { markets, fromMs: known.beforeMs ?? 0, toMs }, 1n),
+  ]);
   await storeActivity(tx, activity);
+}
+
+/** Fills whose facts are read together. */
+const TOGETHER = 100;
+
+async function addFills(
+  tx: Knex.Transaction,
+  activity: Activity,
+  write: GenerationWrite,
+  { markets, details }: { markets: readonly Market[]; details: ReadonlyMap<AttributedPart, PartDetails> },
+): Promise<void> {
+  for (const part of chunks(write.fills, TOGETHER)) {
+    const read = part.map(({ fill, suspended }) =>
+      allOrFirstError([
+        middleOfHit(tx, fill),
+        isWithoutBook(suspended?.code) ? Promise.resolve(null) : newlyHitBook(tx, fill, write),
+      ]),
+    );
+    for (const [i, [middle, book]] of (await allOrFirstError(read)).entries()) {
+      const { fill, decomposition, orderFills, suspended } = part[i]!;
+      const added: ActivityFill = {
+        fill,
+        owner: ownerOf(fill, write.settledOrders ?? []),
+        gainUnits: suspended === undefined ? decomposition.operatorGainUnits : 0n,
+        parts: orderFills.map((one) => ({ ...one, ...details.get(one)! })),
+        middle,
+        book,
+      };
+      addFill(activity, markets[fill.market]!, added);
+    }
+  }
 }
 
 /** Subtracts the generations after the kept one from the sums; call it before their rows are moved to the orphans. */
@@ -72,20 +94,26 @@ export async function reverseActivity(
 }
 
 export async function storeActivity(tx: Knex.Transaction, { makers, takers, markets }: Activity): Promise<void> {
-  for (const sums of [makers, takers, markets]) await storeSums(tx, sums);
+  await allOrFirstError([makers, takers, markets].map((sums) => storeSums(tx, sums)));
 }
 
 /** The book behind a fill's curve when the fill before it hit another one. */
 async function newlyHitBook(
   q: Queryable,
   { market, fillSeq, curveSeq }: { market: number; fillSeq: number; curveSeq: number },
-  write: Pick<GenerationWrite, 'snapshots'>,
+  write: Pick<GenerationWrite, 'fills' | 'snapshots'>,
 ) {
-  const sql = 'select curve_seq from fills where market = ? and fill_seq = ?';
-  const [before] = await sendForRows<{ curve_seq: number }>(q, sql, [market, fillSeq - 1]);
-  if (before?.curve_seq === curveSeq) return null;
+  const fillBefore = write.fills.find(({ fill }) => fill.market === market && fill.fillSeq === fillSeq - 1)?.fill;
+  const seqBefore = fillBefore === undefined ? await storedCurveSeq(q, market, fillSeq - 1) : fillBefore.curveSeq;
+  if (seqBefore === curveSeq) return null;
   const own = write.snapshots.find((one) => one.seq === curveSeq && one.snapshot.market === market);
   return own?.snapshot ?? (await readSnapshot(q, market, curveSeq));
+}
+
+async function storedCurveSeq(q: Queryable, market: number, fillSeq: number): Promise<number | null> {
+  const sql = 'select curve_seq from fills where market = ? and fill_seq = ?';
+  const [row] = await sendForRows<{ curve_seq: number }>(q, sql, [market, fillSeq]);
+  return row?.curve_seq ?? null;
 }
 
 interface PartRow {
@@ -109,43 +137,59 @@ async function addWindow(
   sign: 1n | -1n,
 ): Promise<void> {
   const middle = rememberMiddles(q);
-  // One query range per horizon: a common one would read every part of the last minute in each generation.
-  for (const horizonSec of HORIZONS_SEC) {
-    const fills = await fillsBetween(q, { fromMs: fromMs - horizonSec * 1_000, toMs: toMs - horizonSec * 1_000 });
-    for (const [index, own] of groupBy(fills, ({ market }) => market)) {
-      const market = markets[index]!;
-      for (let start = 0; start < own.length; start += PAGE) {
-        const page = own.slice(start, start + PAGE);
-        const parts = await partsBetween(q, index, { first: page[0]!.fill_seq, last: page.at(-1)!.fill_seq });
-        for (const { fill_seq: fillSeq, timestamp_ms: timestampMs } of page) {
-          const at = await middle(index, timestampMs / 1_000 + horizonSec);
+  const pages: DuePage[] = [];
+  for (const [horizonSec, fills] of await fillsDue(q, fromMs, toMs)) {
+    for (const [market, own] of groupBy(fills, (fill) => fill.market))
+      for (const part of chunks(own, PAGE)) pages.push({ horizonSec, market, fills: part });
+  }
+  for (const part of chunks(pages, PAGES_TOGETHER)) {
+    await allOrFirstError(
+      part.map(async ({ horizonSec, market, fills }) => {
+        const [parts, middles] = await allOrFirstError([
+          partsBetween(q, market, { first: fills[0]!.fill_seq, last: fills.at(-1)!.fill_seq }),
+          allOrFirstError(fills.map((fill) => middle(market, fill.timestamp_ms / 1_000 + horizonSec))),
+        ]);
+        for (const [i, { fill_seq: fillSeq, timestamp_ms: timestampMs }] of fills.entries()) {
           const fill = { timestampMs, parts: parts.get(fillSeq) ?? [] };
-          addMarkouts(activity, market, fill, { horizonSec, middle: at }, sign);
+          addMarkouts(activity, markets[market]!, fill, { horizonSec, middle: middles[i]! }, sign);
         }
-      }
-    }
+      }),
+    );
   }
 }
 
-/** Fills from one time (included) to a later one (excluded), in order per market. */
-const fillsBetween = (
-  q: Queryable,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-): Promise<Pick<PartRow, 'market' | 'fill_seq' | 'timestamp_ms'>[]> =>
-  sendForRows(
-    q,
-    'select market, fill_seq, timestamp_ms from fills where timestamp_ms >= ? and timestamp_ms < ? order by timestamp_ms, market, fill_seq',
-    [fromMs, toMs],
+type DueFill = Pick<PartRow, 'market' | 'fill_seq' | 'timestamp_ms'>;
+
+/** Consecutive fills of a market whose markouts of one horizon are due. */
+interface DuePage {
+  horizonSec: HorizonSec;
+  market: number;
+  fills: DueFill[];
+}
+
+/** Pages of fills that are read together. */
+const PAGES_TOGETHER = 4;
+
+/** By horizon, the fills from one time (included) to a later one (excluded) less the horizon, in order per market. */
+async function fillsDue(q: Queryable, fromMs: number, toMs: number): Promise<Map<HorizonSec, DueFill[]>> {
+  // One range of times per horizon: a common one would read every fill of the last minute in each generation.
+  const ranges = HORIZONS_SEC.map(
+    (horizonSec) =>
+      `select ${horizonSec} as horizon_sec, market, fill_seq, timestamp_ms from fills where timestamp_ms >= ? and timestamp_ms < ?`,
   );
+  const sql = `select * from (${ranges.join(' union all ')}) as due order by horizon_sec, timestamp_ms, market, fill_seq`;
+  const bounds = HORIZONS_SEC.flatMap((horizonSec) => [fromMs - horizonSec * 1_000, toMs - horizonSec * 1_000]);
+  return groupBy(await sendForRows<DueFill & { horizon_sec: HorizonSec }>(q, sql, bounds), (row) => row.horizon_sec);
+}
 
 /** Middles by market and time, each read once. */
 export function rememberMiddles(q: Queryable): (market: number, timeSec: number) => Promise<bigint | null> {
-  const read = new Map<string, bigint | null>();
-  return async (market, timeSec) => {
+  const read = new Map<string, Promise<bigint | null>>();
+  return (market, timeSec) => {
     const key = `${market}:${timeSec}`;
     const known = read.get(key);
     if (known !== undefined) return known;
-    const middle = await middleAt(q, market, timeSec);
+    const middle = middleAt(q, market, timeSec);
     // Fills come in the order of time and need little more than one minute, so clearing the cache costs few repeated reads.
     if (read.size > 10_000) read.clear();
     read.set(key, middle);

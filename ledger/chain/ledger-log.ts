@@ -52,10 +52,14 @@ export async function commitGeneration(
   write: GenerationWrite,
   { operator }: { operator: Address },
 ): Promise<'committed' | 'replayed'> {
-  const [head, markets, before] = await allOrFirstError([
+  // All that is read before anything is written, in one round trip.
+  const [head, markets, before, named, touched, marketData] = await allOrFirstError([
     lastGeneration(tx),
     readMarkets(tx),
     readProgressBefore(tx, write),
+    namesOf(tx, write),
+    loadTouched(tx, write),
+    marketDataAfter(tx, write.fills),
   ]);
   if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
   checkBlocks(write, head);
@@ -63,19 +67,15 @@ export async function commitGeneration(
   markets.push(...write.listed);
   const progress = checkFills(write.fills, markets, before);
   checkEntries(write, markets, operator);
-  const refs = write.entries.map((entry) => entry.ref);
-  const [names, touched, marketData] = await allOrFirstError([
-    nameRefs(tx, refs),
-    loadTouched(tx, write),
-    marketDataAfter(tx, write.fills),
-  ]);
+  if ('error' in named) throw named.error;
+  const { names } = named;
   const starts = applyToBalances(touched, write, markets, operator);
   checkClaims(write, touched);
   checkHoldings(write, touched);
   const compact = compactFills(write, markets, { names, operator });
-  try {
-    await allOrFirstError([
-      insertTakerFees(tx, write),
+  const beforeMs = head?.blockTimestampMs ?? null;
+  const insertRows = (): Promise<unknown> =>
+    allOrFirstError([
       insertScan(tx, write, markets),
       insertMarkets(tx, write.listed, write.generation, write.listings),
       insertTokenFindings(tx, write.generation, write.findings ?? []),
@@ -87,12 +87,16 @@ export async function commitGeneration(
       insertChanges(tx, write),
       storeBalances(tx, touched, write),
       storeClaims(tx, write.claims, write.generation),
-      insertPairGains(tx, write.generation, write, markets),
       insertSuspense(tx, write),
       insertSeqResets(tx, write),
     ]);
-    const beforeMs = head?.blockTimestampMs ?? null;
-    await updateActivity(tx, write, { markets, details: marketData.details, beforeMs });
+  try {
+    // Activity is derived from rows of the generation; sums that are not, are read and stored meanwhile.
+    await allOrFirstError([
+      insertTakerFees(tx, write),
+      insertPairGains(tx, write.generation, write, markets),
+      insertRows().then(() => updateActivity(tx, write, { markets, details: marketData.details, beforeMs })),
+    ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new LedgerInvariantError(
@@ -102,6 +106,19 @@ export async function commitGeneration(
   }
   return 'committed';
 }
+
+/** The names of a generation's postings, or why they have none: those of one that is stored already are taken, and that is no fault. */
+const namesOf = (
+  tx: Knex.Transaction,
+  { entries }: GenerationWrite,
+): Promise<{ names: ReadonlyMap<string, string> } | { error: unknown }> =>
+  nameRefs(
+    tx,
+    entries.map(({ ref }) => ref),
+  ).then(
+    (names) => ({ names }),
+    (error: unknown) => ({ error }),
+  );
 
 async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promise<'replayed'> {
   const stored = await readGeneration(tx, write.generation);
@@ -219,12 +236,9 @@ export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
 
 /** Counters of the markets that have a fill in a generation, as they are before it; a market without an earlier fill is missing. */
 async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Promise<Map<number, MarketProgress>> {
-  const before = new Map<number, MarketProgress>();
-  for (const market of new Set(fills.map(({ fill }) => fill.market))) {
-    const progress = await readMarketProgress(q, market);
-    if (progress !== null) before.set(market, progress);
-  }
-  return before;
+  const markets = [...new Set(fills.map(({ fill }) => fill.market))];
+  const found = await allOrFirstError(markets.map((market) => readMarketProgress(q, market)));
+  return new Map(found.flatMap((progress) => (progress === null ? [] : [[progress.market, progress] as const])));
 }
 
 /** Counters of one market, null before its first fill. */

@@ -5,7 +5,7 @@ import { LedgerInvariantError } from '../errors.js';
 import { bookedByFills } from './fill-postings.js';
 import { count } from '../db/aggregates.js';
 import { chunks } from '../db/columns.js';
-import { placeholders, sendForRows } from '../db/dialects.js';
+import { allOrFirstError, placeholders, sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 
 const REVERSED = 'reversed:';
@@ -32,8 +32,7 @@ function bookings(ref: string, reversals: number): string[] {
 /** The names to store new postings under. Throws LedgerInvariantError `ref_exists` for one that is booked and not reversed. */
 export async function nameRefs(q: Queryable, refs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const distinct = [...new Set(refs)];
-  const booked = await storedAmong(q, distinct);
-  const [byFill] = await bookedByFills(q, distinct);
+  const [booked, [byFill]] = await allOrFirstError([storedAmong(q, distinct), bookedByFills(q, distinct)]);
   if (byFill !== undefined) throw new LedgerInvariantError('ref_exists', `${byFill} is booked already`);
   // The first booking has the plain name, so a name without entries was never booked.
   if (booked.size === 0) return new Map(distinct.map((ref) => [ref, ref]));

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { RolledBackError, sendChange } from './dialects.js';
+import { EARLY_BEGIN, RolledBackError, allOrFirstError, sendChange } from './dialects.js';
 import { CommitUnknownError, DatabaseError, WriterLostError, databaseErrorCode } from '../errors.js';
 import { beforeClose } from './db.js';
 import { KEEPALIVE_MS, LOOK_MS, holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';
@@ -123,18 +123,18 @@ function createWriter(
     onLost?.(lost);
   }
 
-  async function run<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
+  async function run<T>(steps: Steps<T>): Promise<T> {
     if (lost !== null) throw lost;
     try {
-      return await fencedTransaction(db, log, epoch, write);
+      return await fencedTransaction(db, log, epoch, steps);
     } catch (error) {
       if (error instanceof WriterLostError) lose('another process took it over');
       throw error;
     }
   }
 
-  function tx<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
-    const result = tail.then(() => run(write));
+  function tx<T>(write: Steps<T>['write'], read?: Steps<T>['read']): Promise<T> {
+    const result = tail.then(() => run({ write, read }));
     tail = result.catch(() => {});
     return result;
   }
@@ -151,17 +151,19 @@ function createWriter(
   return writer;
 }
 
+/** What a transaction of a writer does. */
+interface Steps<T> {
+  write: (tx: Knex.Transaction) => Promise<T>;
+  /** Reads that are sent together with the fence. */
+  read?: ((tx: Knex.Transaction) => Promise<void>) | undefined;
+}
+
 /** The pool may return a connection that the server has just closed; each try takes another one. */
 const BEGIN_TRIES = 3;
 
-async function fencedTransaction<T>(
-  db: Db,
-  log: LogName,
-  epoch: number,
-  write: (tx: Knex.Transaction) => Promise<T>,
-): Promise<T> {
+async function fencedTransaction<T>(db: Db, log: LogName, epoch: number, steps: Steps<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
-    const attempt = await attemptTransaction(db, log, epoch, write);
+    const attempt = await attemptTransaction(db, log, epoch, steps);
     if ('result' in attempt) return attempt.result;
     const { error, phase } = attempt;
     if (phase === 'committing' && isConnectionFailure(db, error)) throw new CommitUnknownError(log, error);
@@ -172,6 +174,9 @@ async function fencedTransaction<T>(
 /** Where a transaction failed: before anything of it was sent, in its body, which is rolled back, or at COMMIT. */
 type Phase = 'beginning' | 'writing' | 'committing';
 
+/** The fence changes nothing but its own row, to what it is, so that it may be sent before BEGIN is answered. */
+const BEGINNING: Knex.TransactionConfig = { userParams: EARLY_BEGIN };
+
 /** Plain SQL: it is part of every commit, and building a query takes longer than running it. */
 const FENCE = 'update writers set epoch = ? where log = ? and epoch = ?';
 
@@ -179,15 +184,20 @@ async function attemptTransaction<T>(
   db: Db,
   log: LogName,
   epoch: number,
-  write: (tx: Knex.Transaction) => Promise<T>,
+  { write, read }: Steps<T>,
 ): Promise<{ result: T } | { error: unknown; phase: Phase }> {
   const progress: { phase: Phase; failure: { error: unknown } | null } = { phase: 'beginning', failure: null };
   try {
     const result = await db.knex.transaction(async (tx) => {
       try {
         // The update takes the row's lock, so that a take-over waits for this transaction, and the next transaction sees the take-over.
-        const held = await sendChange(tx, FENCE, [epoch, log, epoch]);
+        const [held] = await allOrFirstError([
+          sendChange(tx, FENCE, [epoch, log, epoch]),
+          read?.(tx) ?? Promise.resolve(),
+        ]);
         if (held !== 1) throw new WriterLostError(log, 'another process took it over');
+        // BEGIN has failed, and its error is the transaction's.
+        if (tx.isCompleted()) throw new Error('the transaction has not begun');
         progress.phase = 'writing';
         const written = await write(tx);
         progress.phase = 'committing';
@@ -196,7 +206,7 @@ async function attemptTransaction<T>(
         progress.failure = { error };
         throw error;
       }
-    });
+    }, BEGINNING);
     return { result };
   } catch (error) {
     // Knex replaces the error of the body by the one of a ROLLBACK that fails too; the first is the cause.

@@ -16,6 +16,7 @@ import {
 import type { Address, Side } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
 import { sendForRows, allOrFirstError } from '../db/dialects.js';
+import { groupBy } from '../db/lists.js';
 import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
 import {
   candleKey,
@@ -48,24 +49,32 @@ export function takeFill(
   positions: Positions,
   { decomposition, orderFills }: Pick<AttributedFill, 'decomposition' | 'orderFills'>,
 ): Map<AttributedPart, PartDetails> {
-  const quotes = decomposition.legs.flatMap(quoteUnitsOfOrders);
   const details = new Map<AttributedPart, PartDetails>();
-  for (const [i, part] of orderFills.entries()) {
+  for (const [part, { quoteUnits }] of quotesOf({ decomposition, orderFills })) {
     const { maker, market } = part;
     const key = positionKey(part);
     const before = positions.get(key) ?? { maker, market, parts: 0, ...NO_POSITION };
-    const taken: PositionPart = { side: part.side, baseUnits: part.baseUnits, quoteUnits: quotes[i]! };
+    const taken: PositionPart = { side: part.side, baseUnits: part.baseUnits, quoteUnits };
     const closed = closedUnits(before, taken);
     positions.set(key, { ...before, ...afterPart(before, taken, closed), parts: before.parts + 1 });
-    details.set(part, { quoteUnits: taken.quoteUnits, closedUnits: closed });
+    details.set(part, { quoteUnits, closedUnits: closed });
   }
   return details;
+}
+
+/** The quote amount of each part of a fill, in their order. */
+function quotesOf({
+  decomposition,
+  orderFills,
+}: Pick<AttributedFill, 'decomposition' | 'orderFills'>): Map<AttributedPart, Pick<PartDetails, 'quoteUnits'>> {
+  const quotes = decomposition.legs.flatMap(quoteUnitsOfOrders);
+  return new Map(orderFills.map((part, i) => [part, { quoteUnits: quotes[i]! }]));
 }
 
 /** The trades of a fill, in their order. */
 export function tradesOf(
   { fill, orderFills }: Pick<AttributedFill, 'fill' | 'orderFills'>,
-  details: ReadonlyMap<AttributedPart, PartDetails>,
+  details: ReadonlyMap<AttributedPart, Pick<PartDetails, 'quoteUnits'>>,
 ): TradePart[] {
   return orderFills.map((part) => ({
     timeMs: fill.timestampMs,
@@ -79,23 +88,21 @@ export function tradesOf(
 export async function marketDataAfter(q: Queryable, fills: readonly AttributedFill[]): Promise<MarketDataChange> {
   if (fills.length === 0) return { details: new Map(), candles: [], positions: [] };
   const makers = [...new Set(fills.flatMap(({ orderFills }) => orderFills.map(({ maker }) => maker)))];
-  const stored = await readPositionsOf(q, makers);
+  const trades = groupBy(fills, ({ fill }) => fill.market);
+  const added = [...trades].flatMap(([market, own]) =>
+    candlesOf(own.flatMap((one) => tradesOf(one, quotesOf(one)))).map((one) => ({ ...one, market })),
+  );
+  const [stored, candlesBefore] = await allOrFirstError([readPositionsOf(q, makers), readCandlesAt(q, added)]);
   const positions: Positions = new Map(stored.map((one) => [positionKey(one), one]));
   const touched = new Set<string>();
   const details = new Map<AttributedPart, PartDetails>();
-  const trades = new Map<number, TradePart[]>();
   for (const one of fills) {
     for (const [part, paid] of takeFill(positions, one)) {
       details.set(part, paid);
       touched.add(positionKey(part));
     }
-    const { market } = one.fill;
-    const own = trades.get(market) ?? [];
-    trades.set(market, own);
-    own.push(...tradesOf(one, details));
   }
-  const added = [...trades].flatMap(([market, own]) => candlesOf(own).map((one) => ({ ...one, market })));
-  const before = new Map((await readCandlesAt(q, added)).map((one) => [candleKey(one), one]));
+  const before = new Map(candlesBefore.map((one) => [candleKey(one), one]));
   const candles = added.map((one) => {
     const earlier = before.get(candleKey(one));
     return earlier === undefined ? one : { market: one.market, ...joined(earlier, one) };

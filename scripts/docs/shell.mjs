@@ -36,6 +36,7 @@ export const NAVIGATION = [
       ['/docs/operators', 'For operators'],
       ['/docs/runbook', 'Runbook'],
       ['/docs/settings', 'Settings'],
+      ['/docs/scale', 'How far it scales'],
     ],
   ],
   [

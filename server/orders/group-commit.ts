@@ -102,15 +102,19 @@ export function createGroupCommit<E, R>(
   /** Answers every member of the group, one way or the other; it never rejects. */
   async function runGroup(group: Waiting<E, R>[]): Promise<void> {
     let plans: Plan<R>[] = [];
+    let hasBegun = false;
+    const begin = async (tx: Transaction): Promise<void> => {
+      await steps.begin(tx);
+      hasBegun = true;
+    };
     if (uncertain && !(await settled(group))) return;
     try {
       await writer.tx(async (tx) => {
-        plans = [];
-        await steps.begin(tx);
+        if (!hasBegun) await begin(tx);
         plans = group.map(({ entry }) => steps.plan(entry));
         const rows = rowsOf(plans);
         if (rows.length > 0) await steps.append(tx, rows);
-      });
+      }, begin);
     } catch (error) {
       await failGroup(group, plans, error);
       return;

@@ -1,8 +1,7 @@
 import { NOTHING_RAISED } from '../../core/attribution.js';
-import { readCapitalOrigin } from '../../ledger/chain/operator-capital.js';
 import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
-import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill } from '../../ledger/views/reads.js';
+import { fillWithLegs, lastGeneration, makerBalances, newestFill } from '../../ledger/views/reads.js';
 import { fillsPage, makerFillsPage, takerSwapsPage } from '../../ledger/market-data/history.js';
 import { operatorSummary } from '../../ledger/accounts/operator.js';
 import { makerActivity, takerActivity } from '../../ledger/accounts/reads.js';
@@ -15,6 +14,7 @@ import { readPosted, raisedBy } from '../../ledger/publications/raises.js';
 import { landedSeq, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
 import { lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { Db, LogName, Queryable } from '../../ledger/types.js';
+import { createAccountStates } from './account-states.js';
 import type { PostedCurve, ReadStore } from './deps.js';
 
 /** Logs that a role holds while it runs; the operator log is held by commands only. */
@@ -23,13 +23,7 @@ const LOGS: readonly LogName[] = ['order', 'ledger', 'publication', 'settlement'
 /** The read API's view of the database. Each answer is of one state, even while a generation commits. */
 export function createReadStore(db: Db): ReadStore {
   return {
-    accountState: (account) =>
-      readTx(db, async (tx) => ({
-        generation: await lastGeneration(tx),
-        balances: await makerBalances(tx, account),
-        fillSeqs: await fillSeqs(tx),
-        capitalOrigin: await readCapitalOrigin(tx),
-      })),
+    accountState: createAccountStates(db),
     fillsPage: (page) => fillsPage(db.reads, page),
     makerFills: (page) => makerFillsPage(db.reads, page),
     takerSwaps: (page) => readTx(db, (tx) => takerSwapsPage(tx, page)),

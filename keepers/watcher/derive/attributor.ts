@@ -13,6 +13,7 @@ import { tradeId } from '../../../core/hash.js';
 import { snapshotCloids } from '../../../core/snapshot.js';
 import type { ChainFill, Decomposition, Market, MarketSnapshot, Side } from '../../../core/types.js';
 import { readMarketProgress } from '../../../ledger/chain/ledger-log.js';
+import { allOrFirstError } from '../../../ledger/db/dialects.js';
 import { readFillsAfter, type PastFill } from '../../../ledger/chain/past-fills.js';
 import { isPrepared, readPostSeen, readPublication } from '../../../ledger/publications/publication-log.js';
 import { dueRaise, isDueVolume, raisedBy } from '../../../ledger/publications/raises.js';
@@ -163,25 +164,32 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
 
       /** The curve's side as it stood before `fill`: its snapshot less the carry and the raise, less what it sold already. */
       async function open(market: Market, fill: ChainFill): Promise<OpenCurve | null> {
-        const publication = await readPublication(q, market.index, fill.curveSeq);
+        const [publication, seen] = await allOrFirstError([
+          readPublication(q, market.index, fill.curveSeq),
+          seenPost(market.index, fill.curveSeq),
+        ]);
         if (publication === null) return null;
-        const seen = await seenPost(market.index, fill.curveSeq);
         // A touch continues the curve that it prolongs, including the raise at that curve's landing.
         const postedSeq = seen?.postedSeq ?? fill.curveSeq;
-        const posted = await seenPost(market.index, postedSeq);
+        const isTouch = postedSeq !== fill.curveSeq;
         // Another database's curve may have the number of one that was prepared here.
-        const base = postedSeq === fill.curveSeq ? publication : await readPublication(q, market.index, postedSeq);
+        const [posted, base] = isTouch
+          ? await allOrFirstError([seenPost(market.index, postedSeq), readPublication(q, market.index, postedSeq)])
+          : [seen, publication];
         if (seen !== null && !isPrepared(publication, seen)) return null;
         if (posted !== null && (base === null || !isPrepared(base, posted))) return null;
         const snapshot = await bookOf(q, publication);
         if (snapshot === null) return null;
-        const stored = await readFillsAfter(q, market.index, snapshot.fillSeq);
+        const [stored, reset] = await allOrFirstError([
+          readFillsAfter(q, market.index, snapshot.fillSeq),
+          lastReset(market.index),
+        ]);
         // A scan that reads old blocks again contains fills from before the book's cut.
         const since = (one: PastFill): boolean => one.market === market.index && one.fillSeq > snapshot.fillSeq;
         const past = [...stored, ...current.filter(since)];
         if (!past.some((one) => one.curveSeq === fill.curveSeq)) firstHits.push({ seq: fill.curveSeq, snapshot });
         // A curve with a higher number may be older, where numbers were given back since.
-        const oldFillSeq = (await lastReset(market.index))?.fillSeq ?? 0;
+        const oldFillSeq = reset?.fillSeq ?? 0;
         const isLate = (one: PastFill): boolean => one.fillSeq <= oldFillSeq || one.curveSeq < postedSeq;
         const late = past.filter(isLate).flatMap((one) => one.orderFills);
         const raisedUnits = (posted === null ? NOTHING_RAISED : raisedBy(publication, posted))[fill.side];

@@ -35,6 +35,30 @@ describe('statements that are sent together', () => {
       expect(answers).to.deep.equal([undefined, [meta('a')], []]);
     });
 
+    it('leave in one write, where the database is not in the process', async () => {
+      const db = await open();
+      if (db.kind === 'sqlite') return;
+      await db.knex.transaction(async (tx) => {
+        const { connection } = (await tx.client.acquireConnection()) as {
+          connection: { stream: Record<'_write' | '_writev', (...args: unknown[]) => unknown> };
+        };
+        let writes = 0;
+        for (const name of ['_write', '_writev'] as const) {
+          const own = connection.stream[name];
+          connection.stream[name] = function (...args): unknown {
+            writes += 1;
+            return own.apply(this, args);
+          };
+        }
+        const one = (i: number): Promise<unknown> => sendForRows(tx, 'select * from meta where "key" = ?', [`${i}`]);
+        const numbers = Array.from({ length: 10 }, (_, i) => i);
+        await allOrFirstError(numbers.map(one));
+        expect(writes).to.equal(1);
+        for (const i of numbers) await one(i);
+        expect(writes, 'one after the other').to.equal(11);
+      });
+    });
+
     it('fail with the cause, whatever fails because of it, and leave nothing', async () => {
       const db = await open();
       await db.knex('meta').insert(meta('known'));

@@ -1,0 +1,67 @@
+/**
+ * `npm run bench:scale`: what orders, limits and fills cost on PostgreSQL, in CPU time of our process and, beside it, of the database, in
+ * medians of interleaved rounds; the same in multiples of bare work of the same run; and bytes. Needs `DATABASE_URL`, of a server on this
+ * machine for the database's times. `--json` prints JSON, `--only orders` or `--only fills` is a part, `--load` runs ten times today's load
+ * of the model (docs/scale.md), `--tables` prints the tables of that guide, and `--write` renews its figures and tables. Fails when a bar
+ * is missed.
+ */
+import { loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { holds } from '../gateway/measure.js';
+import { createBare } from './bare.js';
+import { scaleTables, writeTables } from './doc.js';
+import { writeFigures } from './figures.js';
+import { measureFills } from './fills.js';
+import { runLoad } from './load.js';
+import { measureOrders } from './orders.js';
+import { printed, type ScaleRow } from './rows.js';
+
+const { values } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true },
+    load: { type: 'boolean', default: false },
+    tables: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '20' },
+  },
+});
+const PARTS = ['orders', 'fills'] as const;
+const unknown = values.only?.find((part) => !(PARTS as readonly string[]).includes(part));
+if (unknown !== undefined) throw new RangeError(`--only takes ${PARTS.join(', ')}; not ${unknown}`);
+
+if (values.tables) {
+  process.stdout.write(scaleTables());
+} else {
+  const url = process.env.DATABASE_URL ?? '';
+  if (!/^postgres/.test(url)) throw new RangeError('bench:scale needs DATABASE_URL, of a PostgreSQL server');
+  if (values.load) process.exitCode = (await load(url)) ? 0 : 1;
+  else process.exitCode = (await figures(url)) ? 0 : 1;
+}
+
+async function figures(url: string): Promise<boolean> {
+  const bare = await createBare(url);
+  const rows: ScaleRow[] = [];
+  const isChosen = (part: (typeof PARTS)[number]): boolean => values.only?.includes(part) ?? true;
+  try {
+    if (isChosen('orders')) rows.push(...(await measureOrders(url, bare)));
+    if (isChosen('fills')) rows.push(...(await measureFills(bare)));
+  } finally {
+    await bare.close();
+  }
+  if (values.write) {
+    writeFigures(rows);
+    writeTables();
+  }
+  const [load1 = 0] = loadavg();
+  if (values.json)
+    process.stdout.write(`${JSON.stringify({ load1, rows: rows.map((row) => ({ ...row, holds: holds(row) })) })}\n`);
+  else process.stdout.write(`CPU time on PostgreSQL; load of the machine ${load1.toFixed(1)}\n${printed(rows, holds)}`);
+  return rows.every(holds);
+}
+
+async function load(url: string): Promise<boolean> {
+  const report = await runLoad(url, Number.parseInt(values.seconds, 10));
+  process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : report.text);
+  return report.holds;
+}

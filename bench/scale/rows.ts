@@ -1,0 +1,62 @@
+/** A line of bench:scale: our CPU time for one thing, that of the database beside it, and its bar. */
+import type { Row } from '../gateway/measure.js';
+
+/** Names under which the model of docs/scale.md uses what was measured. */
+export type Figure =
+  | 'single'
+  | 'lone'
+  | 'place50'
+  | 'modify50'
+  | 'cancel50'
+  | 'limits'
+  | 'fill'
+  | 'fillAlone'
+  | 'orderRowBytes'
+  | 'batchBytes'
+  | 'fillBytes'
+  | 'heapPerOrder';
+
+export interface ScaleRow extends Row {
+  figure: Figure | null;
+  /** CPU milliseconds of PostgreSQL's processes for the same; null where it is not a time. */
+  databaseMs: number | null;
+}
+
+/** Our CPU time in milliseconds with the bar of it, and its ratio to bare work of the same run with the bar of that. */
+export function cpuRows(
+  figure: Figure,
+  what: string,
+  { ms, databaseMs, ratio }: { ms: number; databaseMs: number; ratio: { to: string; value: number } },
+  bars: { ms: number; ratio: number } | null,
+): ScaleRow[] {
+  const bound = (atMost: number | undefined) => (atMost === undefined ? null : { atMost });
+  return [
+    { goal: 'S1', figure, what, value: ms, unit: 'ms', databaseMs, bound: bound(bars?.ms) },
+    {
+      ...{ goal: 'S2', figure: null, what: `${what} / ${ratio.to}`, value: ratio.value, unit: 'x', databaseMs: null },
+      bound: bound(bars?.ratio),
+    },
+  ];
+}
+
+export const bytesRow = (figure: Figure, what: string, value: number, atMost: number | null): ScaleRow => ({
+  ...{ goal: 'S3', figure, what, value, unit: 'B', databaseMs: null },
+  bound: atMost === null ? null : { atMost },
+});
+
+/** The table as text: value, the database's part, bar, verdict. */
+export function printed(rows: readonly ScaleRow[], holds: (row: Row) => boolean): string {
+  const head = `${''.padEnd(69)} ${'ours'.padStart(10)}  ${'database'.padStart(9)}  bar\n`;
+  return (
+    head +
+    rows
+      .map((row) => {
+        const bound = row.bound !== null && 'atMost' in row.bound ? `<= ${row.bound.atMost}` : '';
+        const verdict = row.bound === null ? '' : holds(row) ? 'holds' : 'MISSED';
+        const database = row.databaseMs === null ? '' : `${row.databaseMs.toPrecision(2)} ms`;
+        const value = `${row.unit === 'B' ? row.value.toFixed(0) : row.value.toPrecision(3)} ${row.unit}`;
+        return `${row.goal.padEnd(3)} ${row.what.padEnd(65)} ${value.padStart(10)}  ${database.padStart(9)}  ${bound.padEnd(8)} ${verdict}\n`;
+      })
+      .join('')
+  );
+}
