@@ -1,20 +1,22 @@
-/** A process that only reads: from the primary or a streaming replica, without a migration, a log or a key. */
+/** A process that writes nothing: a reader, or an edge, on the primary or a streaming replica, without a migration, a log or a key. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMinOrderUnits } from '../../core/min-order.js';
 import { startLoop } from '../../keepers/loop.js';
 import { createReplicaWatch } from '../../keepers/replica-lag.js';
 import { beforeFirstScan } from '../../keepers/watcher/status.js';
 import { openDb } from '../../ledger/db/db.js';
-import { NO_HINTS } from '../../ledger/db/hints.js';
+import { NO_HINTS, listenForHints } from '../../ledger/db/hints.js';
 import { DatabaseError } from '../../ledger/errors.js';
-import { readTablesState, type TablesState } from '../../ledger/db/replica.js';
+import { readReplicaLag, readTablesState, type TablesState } from '../../ledger/db/replica.js';
 import type { Db } from '../../ledger/types.js';
 import { createLogger } from '../logger.js';
 import { startOps, type Ops } from '../ops.js';
 import { READER } from '../settings/common.js';
+import { EDGE } from '../settings/edge.js';
 import type { Config } from '../config.js';
 import type { HttpHandle } from './gateway/http.js';
 import { checkChain, type RoleContext } from './context.js';
+import { startEdge } from './edge.js';
 import { serveStandby, type Standing } from './gateway/standby.js';
 import type { Running, StartOptions } from './run.js';
 
@@ -24,7 +26,7 @@ const TABLES_PAUSE_MS = 1_000;
 const VERSION_INTERVAL_MS = 2_000;
 
 /**
- * Serves reads until it is stopped. Waits while the tables are older than this version: a replica gets them from the primary. Null when it
+ * Serves reads, and as an edge actions, until it is stopped. Waits while the tables are older than this version: a replica gets them from the primary. Null when it
  * was told to give up before. Throws as `openDb` and `readTablesState` do.
  */
 export async function startReader(
@@ -48,6 +50,10 @@ export async function startReader(
   }
 
   const db = await openDb(config.DATABASE_URL, { create: false });
+  const edge = config.ROLES.includes(EDGE) ? startEdge(config, db, logger) : null;
+  // A replica announces no commits, and does not let itself be listened to.
+  const hints =
+    edge !== null && config.WAKE && !(await isReplica(db)) ? listenForHints(db, { signal, logger }) : NO_HINTS;
   const replica = createReplicaWatch({
     db,
     maxLagMs: config.READER_MAX_LAG_MS,
@@ -71,8 +77,9 @@ export async function startReader(
     stopping.abort();
     const standing = await serving.catch(() => null);
     await standing?.http.close();
+    await edge?.close();
     await ops?.close();
-    await Promise.all([lag.done, versions.done]);
+    await Promise.all([lag.done, versions.done, hints.done]);
     await db.close();
   }
 
@@ -89,7 +96,7 @@ export async function startReader(
       config,
       doors,
       db,
-      hints: NO_HINTS,
+      hints,
       logger,
       markets: [],
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
@@ -105,8 +112,10 @@ export async function startReader(
       started: () => false,
       serving() {
         if (http === null) return { ready: false, reason: 'starting' };
-        return replica.isBehind() ? { ready: false, reason: 'replica_lag' } : { ready: true, reason: null };
+        const reason = replica.isBehind() ? 'replica_lag' : (edge?.unready() ?? null);
+        return { ready: reason === null, reason };
       },
+      edge: () => edge?.facts() ?? null,
       gateway: () => null,
       failure: () => failure,
       // An alert can't be about a series that is not there.
@@ -119,7 +128,7 @@ export async function startReader(
       signal,
       metrics: ops.metrics,
       failure: () => failure,
-      reader: replica,
+      reader: edge === null ? replica : { ...replica, edge },
       onServing(handle) {
         http = handle;
         if (handle !== null) started.resolve();
@@ -137,8 +146,15 @@ export async function startReader(
     if (interrupt.aborted) return null;
     throw error;
   }
-  return { roles: [READER], url: (http as HttpHandle | null)?.url ?? null, stop, failed: failing.promise };
+  return {
+    roles: [edge === null ? READER : EDGE],
+    url: (http as HttpHandle | null)?.url ?? null,
+    stop,
+    failed: failing.promise,
+  };
 }
+
+const isReplica = async (db: Db): Promise<boolean> => (await readReplicaLag(db)).isReplica;
 
 /** Resolves once the tables are this version's, or the signal is aborted. */
 async function tablesCurrent(
