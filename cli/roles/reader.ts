@@ -50,10 +50,10 @@ export async function startReader(
   }
 
   const db = await openDb(config.DATABASE_URL, { create: false });
-  const edge = config.ROLES.includes(EDGE) ? startEdge(config, db, logger) : null;
+  const isEdge = config.ROLES.includes(EDGE);
   // A replica announces no commits, and does not let itself be listened to.
-  const hints =
-    edge !== null && config.WAKE && !(await isReplica(db)) ? listenForHints(db, { signal, logger }) : NO_HINTS;
+  const hints = isEdge && config.WAKE && !(await isReplica(db)) ? listenForHints(db, { signal, logger }) : NO_HINTS;
+  const edge = isEdge ? startEdge(config, db, logger) : null;
   const replica = createReplicaWatch({
     db,
     maxLagMs: config.READER_MAX_LAG_MS,
@@ -154,7 +154,14 @@ export async function startReader(
   };
 }
 
-const isReplica = async (db: Db): Promise<boolean> => (await readReplicaLag(db)).isReplica;
+async function isReplica(db: Db): Promise<boolean> {
+  try {
+    return (await readReplicaLag(db)).isReplica;
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}
 
 /** Resolves once the tables are this version's, or the signal is aborted. */
 async function tablesCurrent(

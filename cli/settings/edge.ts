@@ -23,8 +23,8 @@ export const edgeSettings = {
     .describe(
       'servers of NATS, comma-separated, over which edges reach the gateway; of both. Absent: the gateway serves no edges',
     ),
-  NATS_USER: z.string().min(1).optional().describe('user at NATS'),
-  NATS_PASSWORD: z.string().min(1).optional().describe('password of that user'),
+  NATS_USER: z.string().min(1).default('curvebook').describe('user at NATS, with NATS_PASSWORD'),
+  NATS_PASSWORD: z.string().min(1).optional().describe('password of that user; absent: none is said'),
   NATS_CREDENTIALS: file.describe('credentials file for NATS, in place of user and password'),
   NATS_CA: file.describe('certificates, a file in PEM, of one of which the certificate of NATS must be; with tls://'),
   NATS_CERT: file.describe('certificate by which this process shows itself to NATS, a file in PEM'),
@@ -55,7 +55,7 @@ export type EdgeSettings = z.output<z.ZodObject<typeof edgeSettings>>;
 export function edgeProblems(
   settings: EdgeSettings & { ROLES: readonly string[]; DATABASE_URL: string },
 ): [isWrong: boolean, problem: string][] {
-  const { NATS_URL, NATS_CREDENTIALS, NATS_USER, NATS_PASSWORD, NATS_CERT, NATS_KEY, NATS_CA } = settings;
+  const { NATS_URL, NATS_CREDENTIALS, NATS_PASSWORD, NATS_CERT, NATS_KEY, NATS_CA } = settings;
   const isEdge = settings.ROLES.includes(EDGE);
   const hasTls = [NATS_CERT, NATS_KEY, NATS_CA].some((one) => one !== undefined);
   return [
@@ -69,12 +69,8 @@ export function edgeProblems(
       'EDGE_SECRET: required with NATS_URL, the same for edges and gateways',
     ],
     [
-      NATS_CREDENTIALS !== undefined && (NATS_USER !== undefined || NATS_PASSWORD !== undefined),
-      'NATS_CREDENTIALS: in place of NATS_USER and NATS_PASSWORD, not beside them',
-    ],
-    [
-      (NATS_USER === undefined) !== (NATS_PASSWORD === undefined),
-      'NATS_USER: only with NATS_PASSWORD, and the reverse',
+      NATS_URL !== undefined && NATS_CREDENTIALS !== undefined && NATS_PASSWORD !== undefined,
+      'NATS_CREDENTIALS: in place of NATS_PASSWORD, not beside it',
     ],
     [(NATS_CERT === undefined) !== (NATS_KEY === undefined), 'NATS_CERT: only with NATS_KEY, and the reverse'],
     [
@@ -111,7 +107,7 @@ export function busOf(settings: EdgeSettings): { bus: Omit<BusOptions, 'name' | 
     secret: EDGE_SECRET,
     bus: {
       servers: NATS_URL,
-      user: settings.NATS_USER,
+      user: settings.NATS_PASSWORD === undefined ? undefined : settings.NATS_USER,
       password: settings.NATS_PASSWORD,
       credentials: NATS_CREDENTIALS === undefined ? undefined : readFileSync(NATS_CREDENTIALS),
       tls: isTls ? tls : undefined,

@@ -41,6 +41,7 @@ export interface Bus {
 const CONNECT_TIMEOUT_MS = 2_000;
 const PAUSE_MS = 500;
 const RECONNECT_MS = 200;
+const DRAIN_MS = 1_000;
 /** A server that does not answer two pings is gone. */
 const PING_MS = 1_000;
 
@@ -139,6 +140,8 @@ export function createBus(options: BusOptions): Bus {
     },
     async close() {
       closing.abort();
+      // What was answered is still sent; a server that does not answer is not waited for.
+      if (isUp) await Promise.race([connection?.drain().catch(() => undefined), delay(DRAIN_MS)]);
       await connection?.close().catch(() => undefined);
       await running;
     },

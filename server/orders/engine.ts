@@ -182,8 +182,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     refusal: ExchangeReply,
   ): Promise<ExchangeReply> {
     const row = await readOrderRowOf(db.reads, signer, request.nonce);
-    return (row === null ? null : storedReply(action, row, state.markets)) ?? refusal;
+    return (row === null ? null : storedReply(action, row, { markets: state.markets, cloidOf })) ?? refusal;
   }
+
+  const cloidOf = (oid: number): string | null | undefined => state.history.order(oid)?.order.cloid;
 
   async function submit(body: unknown, hint: ConnectionHint = {}, bytes = 0): Promise<Submitted> {
     const request = authenticator.read(body, hint, bytes);

@@ -10,54 +10,79 @@ import type { EntryStatus, ExchangeReply } from './types.js';
 type Open = Extract<OrderEffect, { type: 'open' }>;
 
 const DONE: ExchangeReply = { status: 'ok', response: { type: 'default' } };
-const refused = (): ExchangeReply => refuse(REFUSALS.refusedBefore());
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+interface Known {
+  markets: readonly Market[];
+  /** The client order id of an order; undefined of one that is not remembered. */
+  cloidOf(oid: number): string | null | undefined;
+}
 
 /**
- * The reply to an action whose nonce the row used up, or null when the row is of another action. Why something was refused is not stored: it
- * is refused as `refused_before`.
+ * The reply to an action whose nonce the row used up, or null when the row is of another action, or does not tell. Why something was refused is not
+ * stored: it is refused as `refused_before`.
  */
-export function storedReply(
-  action: AdmittedAction,
-  row: OrderLogRow,
-  markets: readonly Market[],
-): ExchangeReply | null {
+export function storedReply(action: AdmittedAction, row: OrderLogRow, known: Known): ExchangeReply | null {
   if (row.kind !== action.type) return null;
   const { effects } = row;
+  if (action.type === 'noop') return DONE;
+  if (effects.length === 0) return refuse(REFUSALS.refusedBefore());
   switch (action.type) {
     case 'order':
-      return statusesOf(action.orders, effects, (entry, left) => placed(entry, left, markets));
+      return ordersOf(action.orders, effects, known);
     case 'batchModify':
-      return statusesOf(action.modifies, effects, ({ order }, left) => placed(order, left, markets));
+      return ordersOf(
+        action.modifies.map(({ order }) => order),
+        effects,
+        known,
+      );
     case 'modify':
-      if (effects.length === 0) return refused();
-      return placed(action.order, [...opens(effects)], markets) === null ? null : DONE;
+      return ordersOf([action.order], effects, known) === null ? null : DONE;
     case 'cancel':
       return cancelsOf(
         action.cancels.map(({ o }) => o),
         effects,
-        action.cancels.length,
+        (oid) => oid,
       );
     case 'cancelByCloid':
-      return cancelsOf(null, effects, action.cancels.length);
-    case 'noop':
-      return DONE;
+      return cancelsOf(
+        action.cancels.map(({ cloid }) => cloid.toLowerCase()),
+        effects,
+        known.cloidOf,
+      );
+    case 'scheduleCancel':
+      return effects.some((effect) => effect.type === 'schedule' && effect.timeMs === (action.time ?? null))
+        ? DONE
+        : null;
+    case 'approveAgent':
+      return effects.some((effect) => effect.type === 'agent' && isOf(action, effect)) ? DONE : null;
     default:
-      return effects.length === 0 ? refused() : DONE;
+      return null;
   }
+}
+
+function isOf(
+  { agentAddress, agentName }: Extract<AdmittedAction, { type: 'approveAgent' }>,
+  { agent, name, validUntilMs }: Extract<OrderEffect, { type: 'agent' }>,
+): boolean {
+  const isSameName = agentName === name || agentName === `${name} valid_until ${validUntilMs}`.trimStart();
+  return isSameName && agentAddress === (agent ?? NO_ADDRESS);
 }
 
 const opens = (effects: readonly OrderEffect[]): Open[] => effects.filter((effect) => effect.type === 'open');
 
-/** Entries are judged in their order, and so are the orders that they opened. Where none was opened, the request may have been refused as a whole. */
-function statusesOf<E>(
-  entries: readonly E[],
+/** Entries are judged in their order, and so are the orders that they opened. Without an order that was opened the row is of another action. */
+function ordersOf(
+  entries: readonly WireOrder[],
   effects: readonly OrderEffect[],
-  find: (entry: E, left: Open[]) => EntryStatus | null,
+  { markets }: Known,
 ): ExchangeReply | null {
   const left = opens(effects);
-  if (left.length === 0) return refused();
-  const statuses = entries.map((entry): EntryStatus => find(entry, left) ?? { error: REFUSALS.refusedBefore() });
-  // An order that no entry asked for: the row is of another action.
+  if (left.length === 0) return null;
+  const statuses = entries.map(
+    (entry): EntryStatus => placed(entry, left, markets) ?? { error: REFUSALS.refusedBefore() },
+  );
+  // An order that no entry asked for.
   return left.length > 0 ? null : { status: 'ok', response: { type: 'order', data: { statuses } } };
 }
 
@@ -78,21 +103,16 @@ function placed(entry: WireOrder, left: Open[], markets: readonly Market[]): Ent
   return { resting: cloid === null ? { oid: next.oid } : { oid: next.oid, cloid } };
 }
 
-/** By order ids. Which of several client order ids were found is not stored: then all of them or none must have been. */
-function cancelsOf(
-  oids: readonly number[] | null,
+/** Which of the names were those of orders that the row closed; null when it closed another one. */
+function cancelsOf<N>(
+  names: readonly N[],
   effects: readonly OrderEffect[],
-  count: number,
+  nameOf: (oid: number) => N | null | undefined,
 ): ExchangeReply | null {
-  const closed = new Set(effects.flatMap((effect) => (effect.type === 'close' ? [effect.oid] : [])));
-  if (closed.size === 0) return refused();
-  const reply = (statuses: EntryStatus[]): ExchangeReply => ({
-    status: 'ok',
-    response: { type: 'cancel', data: { statuses } },
-  });
-  if (oids === null) return closed.size === count ? reply(Array<EntryStatus>(count).fill('success')) : null;
-  const statuses = oids.map((oid): EntryStatus =>
-    closed.delete(oid) ? 'success' : { error: REFUSALS.refusedBefore() },
+  const closed = effects.flatMap((effect) => (effect.type === 'close' ? [nameOf(effect.oid)] : []));
+  const left = new Set(closed);
+  const statuses = names.map((name): EntryStatus =>
+    left.delete(name) ? 'success' : { error: REFUSALS.refusedBefore() },
   );
-  return closed.size > 0 ? null : reply(statuses);
+  return left.size > 0 ? null : { status: 'ok', response: { type: 'cancel', data: { statuses } } };
 }

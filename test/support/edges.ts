@@ -1,5 +1,5 @@
 /** Edges in front of one gateway, all as processes of their own, over a NATS server of their own. */
-import { Wallet, SigningKey } from 'ethers';
+import { SigningKey } from 'ethers';
 import pg from 'pg';
 import { bytesToHex } from '../../core/hash.js';
 import { agentDigest } from '../../core/wire/digest.js';
@@ -41,6 +41,15 @@ export interface Edges {
   close(): Promise<void>;
 }
 
+interface EdgesOptions {
+  count?: number;
+  /** Settings of the gateway and of edges. */
+  env?: Record<string, string>;
+  /** Settings of edges alone. */
+  edgeEnv?: Record<string, string>;
+  blockTimeMs?: number;
+}
+
 let lastNonce = 0;
 
 /** What a key signs, in the form of a request. */
@@ -55,11 +64,7 @@ export function signBody(action: object, privateKey: string): SignedBody {
 export async function startEdges(
   program: string,
   db: TestDatabase,
-  {
-    count = 2,
-    env = {},
-    edgeEnv = {},
-  }: { count?: number; env?: Record<string, string>; edgeEnv?: Record<string, string> } = {},
+  { count = 2, env = {}, edgeEnv = {}, blockTimeMs = 250 }: EdgesOptions = {},
 ): Promise<Edges> {
   const nats = await startNats(program);
   const children: (Child | null)[] = [];
@@ -69,6 +74,7 @@ export async function startEdges(
   const stack = await startStack({
     databaseUrl: db.url,
     processes: [OTHERS, GATEWAY],
+    blockTimeMs,
     env: common,
     envOf: { [GATEWAY]: { METRICS_PORT: `${metricsPort}` } },
   });
@@ -163,6 +169,3 @@ export async function startEdges(
   });
   return edges;
 }
-
-/** Somebody whom the operator does not know. */
-export const stranger = (): string => Wallet.createRandom().privateKey;
