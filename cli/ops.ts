@@ -20,6 +20,7 @@ import { readTx } from '../ledger/db/db.js';
 import { createRemembered } from '../server/rendered.js';
 import type { RoleContext } from './roles/context.js';
 import { READER } from './settings/common.js';
+import { EDGE } from './settings/edge.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
 const SHOWN_PAIRS = 5;
@@ -44,8 +45,10 @@ interface OpsSources {
   gateway: MetricSources['gateway'];
   /** Null while everything that this process runs is alive. */
   failure(): string | null;
-  /** Of a reader. */
+  /** Of a reader or an edge. */
   replica?: MetricSources['replica'];
+  /** Of an edge. */
+  edge?: MetricSources['edge'];
 }
 
 /** Serves metrics and probes on a port of their own when METRICS_PORT is set. */
@@ -53,13 +56,17 @@ export async function startOps(shared: RoleContext, sources: OpsSources): Promis
   const { config, logger } = shared;
   const metrics = createMetrics(metricSources(shared, sources));
   if (config.METRICS_PORT === undefined) return { metrics, url: null, close: () => Promise.resolve() };
-  const servesReads = config.ROLES.includes('gateway') || config.ROLES.includes(READER);
+  const servesReads = config.ROLES.some((role) => ['gateway', READER, EDGE].includes(role));
   const readiness = readinessOf(shared, sources);
   const probes = probeRoutes({
     failure: sources.failure,
     // A gateway is ready as soon as its port answers, even if the ledger is not ready: it then serves cancels and reads.
     ready: () => (servesReads ? sources.serving() : readiness()),
-    active: () => (config.ROLES.includes('gateway') ? activityOf(sources) : { active: false, reason: 'no_gateway' }),
+    active() {
+      // An edge takes actions as long as it is ready.
+      if (config.ROLES.includes(EDGE)) return { active: sources.serving().ready, reason: sources.serving().reason };
+      return config.ROLES.includes('gateway') ? activityOf(sources) : { active: false, reason: 'no_gateway' };
+    },
   });
   const answering = await shared.doors.ops.answer(
     createApp({ routers: [metricsRoutes(metrics.registry), probes], logger }),
@@ -199,6 +206,7 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
     },
     replication: () => shared.replication(),
     replica: sources.replica ?? (() => null),
+    edge: sources.edge ?? (() => null),
     gateway: sources.gateway,
     nowMs,
   };

@@ -7,6 +7,7 @@ import { createLogger } from './logger.js';
 import { startReader } from './roles/reader.js';
 import { RolesOutdatedError, startRoles } from './roles/run.js';
 import { READER } from './settings/common.js';
+import { EDGE } from './settings/edge.js';
 import { createDoor } from '../server/door.js';
 import { ListenError } from '../server/listen.js';
 import type { Doors } from './roles/context.js';
@@ -24,7 +25,7 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
     const doors = openDoors(config);
     try {
       for (;;) {
-        const start = config.ROLES.includes(READER) ? startReader : startRoles;
+        const start = config.ROLES.some((role) => role === READER || role === EDGE) ? startReader : startRoles;
         const running = await start(config, { signal, doors, printLine });
         if (running === null) return 0;
         process.stdout.write(

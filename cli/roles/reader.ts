@@ -1,19 +1,21 @@
-/** A process that only reads: from the primary or a streaming replica, without a migration, a log or a key. */
+/** A process that writes nothing: a reader, or an edge, on the primary or a streaming replica, without a migration, a log or a key. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { startLoop } from '../../keepers/loop.js';
 import { createReplicaWatch } from '../../keepers/replica-lag.js';
 import { beforeFirstScan } from '../../keepers/watcher/status.js';
 import { openDb } from '../../ledger/db/db.js';
-import { NO_HINTS } from '../../ledger/db/hints.js';
+import { NO_HINTS, listenForHints } from '../../ledger/db/hints.js';
 import { DatabaseError } from '../../ledger/errors.js';
-import { readTablesState, type TablesState } from '../../ledger/db/replica.js';
+import { readReplicaLag, readTablesState, type TablesState } from '../../ledger/db/replica.js';
 import type { Db } from '../../ledger/types.js';
 import { createLogger } from '../logger.js';
 import { startOps, type Ops } from '../ops.js';
 import { READER } from '../settings/common.js';
+import { EDGE } from '../settings/edge.js';
 import type { Config } from '../config.js';
 import type { HttpHandle } from './gateway/http.js';
 import { checkChain, createRoleContext } from './context.js';
+import { startEdge } from './edge.js';
 import { serveStandby, type Standing } from './gateway/standby.js';
 import type { Running, StartOptions } from './run.js';
 
@@ -23,7 +25,7 @@ const TABLES_PAUSE_MS = 1_000;
 const VERSION_INTERVAL_MS = 2_000;
 
 /**
- * Serves reads until it is stopped. Waits while the tables are older than this version: a replica gets them from the primary. Null when it
+ * Serves reads, and as an edge actions, until it is stopped. Waits while the tables are older than this version: a replica gets them from the primary. Null when it
  * was told to give up before. Throws as `openDb` and `readTablesState` do.
  */
 export async function startReader(
@@ -47,6 +49,10 @@ export async function startReader(
   }
 
   const db = await openDb(config.DATABASE_URL, { create: false });
+  const isEdge = config.ROLES.includes(EDGE);
+  // A replica announces no commits, and does not let itself be listened to.
+  const hints = isEdge && config.WAKE && !(await isReplica(db)) ? listenForHints(db, { signal, logger }) : NO_HINTS;
+  const edge = isEdge ? startEdge(config, db, logger) : null;
   const replica = createReplicaWatch({
     db,
     maxLagMs: config.READER_MAX_LAG_MS,
@@ -70,8 +76,9 @@ export async function startReader(
     stopping.abort();
     const standing = await serving.catch(() => null);
     await standing?.http.close();
+    await edge?.close();
     await ops?.close();
-    await Promise.all([lag.done, versions.done]);
+    await Promise.all([lag.done, versions.done, hints.done]);
     await db.close();
   }
 
@@ -87,7 +94,7 @@ export async function startReader(
     const context = createRoleContext({
       ...{ config, doors, db, logger },
       writers: new Map(),
-      hints: NO_HINTS,
+      hints,
       watcherStatus: () => beforeFirstScan(config.manifest.deploymentBlock),
       readiness: () => ({ ready: false, reason: 'starting' }),
       replication: () => null,
@@ -96,8 +103,10 @@ export async function startReader(
       started: () => false,
       serving() {
         if (http === null) return { ready: false, reason: 'starting' };
-        return replica.isBehind() ? { ready: false, reason: 'replica_lag' } : { ready: true, reason: null };
+        const reason = replica.isBehind() ? 'replica_lag' : (edge?.unready() ?? null);
+        return { ready: reason === null, reason };
       },
+      edge: () => edge?.facts() ?? null,
       gateway: () => null,
       failure: () => failure,
       // An alert can't be about a series that is not there.
@@ -110,7 +119,7 @@ export async function startReader(
       signal,
       metrics: ops.metrics,
       failure: () => failure,
-      reader: replica,
+      reader: edge === null ? replica : { ...replica, edge },
       onServing(handle) {
         http = handle;
         if (handle !== null) started.resolve();
@@ -128,7 +137,21 @@ export async function startReader(
     if (interrupt.aborted) return null;
     throw error;
   }
-  return { roles: [READER], url: (http as HttpHandle | null)?.url ?? null, stop, failed: failing.promise };
+  return {
+    roles: [edge === null ? READER : EDGE],
+    url: (http as HttpHandle | null)?.url ?? null,
+    stop,
+    failed: failing.promise,
+  };
+}
+
+async function isReplica(db: Db): Promise<boolean> {
+  try {
+    return (await readReplicaLag(db)).isReplica;
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
 }
 
 /** Resolves once the tables are this version's, or the signal is aborted. */

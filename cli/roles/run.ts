@@ -22,6 +22,7 @@ import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 import { wakeByHeads, wakeByHints } from './wakes.js';
 import { READER } from '../settings/common.js';
+import { EDGE } from '../settings/edge.js';
 import { startLedger } from './watcher/ledger.js';
 
 /** The ledger was reconciled with the chain, or rows were compacted before they were read: roles start again from what is stored. */
@@ -262,7 +263,7 @@ export async function startRoles(
     for (const role of now.filter(isGateway)) await start(role);
     await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
-    begun = config.ROLES.filter((name): name is Role => name !== READER && first.has(name));
+    begun = config.ROLES.filter((name): name is Role => name !== READER && name !== EDGE && first.has(name));
     const late = createLateStarts(startLate, failUnlessStopped);
     lateEnded = late.ended;
     for (const role of played.filter(({ name }) => !first.has(name))) {

@@ -4,6 +4,7 @@ import type { SettlePace } from '../../core/claim-state.js';
 import { DEFAULT_MIN_ORDER_VALUES, OTHER_MIN_ORDER_VALUE } from '../../core/min-order.js';
 import { ROLE_NAMES } from '../../ledger/roles.js';
 import { address, coin, flag, httpUrl, integer, wholeNumber, wsUrl } from './fields.js';
+import { EDGE, edgeSettings } from './edge.js';
 import { keystoreSettings } from './keystore.js';
 import { swapSettings } from './swap.js';
 
@@ -48,14 +49,15 @@ export const commonSettings = {
     .string()
     .default(ROLE_NAMES.join(','))
     .transform((list) => list.split(',').map((role) => role.trim()))
-    .pipe(z.array(z.enum([...ROLE_NAMES, READER])).min(1))
+    .pipe(z.array(z.enum([...ROLE_NAMES, READER, EDGE])).min(1))
     .refine((roles) => new Set(roles).size === roles.length, 'names one twice')
     .refine((roles) => !roles.includes(READER) || roles.length === 1, 'reader stands alone: it writes nothing')
+    .refine((roles) => !roles.includes(EDGE) || roles.length === 1, 'edge stands alone: it writes nothing')
     .describe(
-      'comma-separated roles of this process; or reader, which serves reads from a database that it never writes',
+      'comma-separated roles of this process; or reader, which serves reads from a database that it never writes; or edge, which also hands actions over to the gateway',
     ),
   READER_MAX_LAG_MS: integer(1_000, 3_600_000, 10_000).describe(
-    'reader: how far its replica may be behind the primary before it refuses reads',
+    'reader, edge: how far its replica may be behind the primary before it refuses everything',
   ),
   OPERATOR_ADDRESS: address.optional().describe("ledger row of the operator's residual; default: the manifest's owner"),
   OPERATOR_FLOORS: z
@@ -145,6 +147,7 @@ export const commonSettings = {
   FEE_CEILING_GWEI: coin(9, '50').describe('most that a keeper pays per gas, in gwei'),
   LOW_BALANCE_ETHER: coin(18, '0.01').describe('a signer below this balance is reported'),
   ...swapSettings,
+  ...edgeSettings,
   ...keystoreSettings,
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])

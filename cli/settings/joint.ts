@@ -2,6 +2,7 @@
 import { formatUnits } from '../../core/amounts.js';
 import { isAffordable } from '../../keepers/chain/fees.js';
 import { READER, type CommonSettings } from './common.js';
+import { EDGE, edgeProblems, type EdgeSettings } from './edge.js';
 
 const GWEI_DECIMALS = 9;
 
@@ -17,6 +18,7 @@ type Judged = Pick<
   | 'ROLES'
   | 'PORT'
   | 'METRICS_PORT'
+  | keyof EdgeSettings
 >;
 
 /** One line per problem, with the settings that it is about. `senders` are the roles of this process that send transactions. */
@@ -37,11 +39,12 @@ export function jointProblems(settings: Judged, senders: readonly string[]): str
     ],
     [
       // 0 takes a free port.
-      settings.ROLES.some((role) => role === 'gateway' || role === READER) &&
+      settings.ROLES.some((role) => ['gateway', READER, EDGE].includes(role)) &&
         settings.PORT !== 0 &&
         settings.PORT === settings.METRICS_PORT,
-      'METRICS_PORT: must not be PORT, which the gateway or reader listens on',
+      'METRICS_PORT: must not be PORT, which the gateway, reader or edge listens on',
     ],
+    ...edgeProblems(settings),
     [
       senders.length > 0 && !isAffordable(0n, ceilingWei),
       `FEE_CEILING_GWEI: ${formatUnits(ceilingWei, GWEI_DECIMALS)} pays for no transaction, and the ${senders.join(', ')} must send some`,

@@ -223,6 +223,12 @@ function isConnectionFailure(db: Db, error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || /^(08|57|58|XX)/.test(code);
 }
 
+/** Epoch of a log's newest writer, 0 before the first: what an earlier one may still answer is no answer of this one. */
+export async function readEpoch(q: Queryable, log: LogName): Promise<number> {
+  const row = await q<{ log: string; epoch: number }>('writers').where({ log }).first('epoch');
+  return row?.epoch ?? 0;
+}
+
 /** Which logs are held now by any process of the deployment; null on SQLite, where only the process that uses the file knows. */
 export async function readLogHolders(db: Db, logs: readonly LogName[]): Promise<Set<LogName> | null> {
   if (db.kind === 'sqlite') return null;

@@ -1,6 +1,7 @@
 import { decodeEffects, encodeEffects } from '../../core/json.js';
-import type { OrderLogRow } from '../../core/types.js';
+import type { Address, OrderLogRow } from '../../core/types.js';
 import type { Knex } from 'knex';
+import type { Tables } from 'knex/types/tables.js';
 import { highest } from '../db/aggregates.js';
 import { checkLimit, insertValues } from '../db/columns.js';
 import type { Queryable } from '../types.js';
@@ -31,17 +32,24 @@ export async function readOrderRows(
 ): Promise<OrderLogRow[]> {
   const query = q('order_log').where('order_seq', '>', range.after).orderBy('order_seq').limit(checkLimit(range.limit));
   if (range.upTo !== undefined) void query.where('order_seq', '<=', range.upTo);
-  const rows = await query.select();
-  return rows.map((row) => ({
-    orderSeq: row.order_seq,
-    timeMs: row.time_ms,
-    maker: row.maker,
-    signer: row.signer,
-    nonce: row.nonce,
-    kind: row.kind,
-    effects: decodeEffects(row.effects),
-  }));
+  return (await query.select()).map(rowOf);
 }
+
+/** The row in which a signer used a nonce; null when there is none, or it was compacted. */
+export async function readOrderRowOf(q: Queryable, signer: Address, nonce: number): Promise<OrderLogRow | null> {
+  const row = await q('order_log').where({ signer, nonce }).first();
+  return row === undefined ? null : rowOf(row);
+}
+
+const rowOf = (row: Tables['order_log']): OrderLogRow => ({
+  orderSeq: row.order_seq,
+  timeMs: row.time_ms,
+  maker: row.maker,
+  signer: row.signer,
+  nonce: row.nonce,
+  kind: row.kind,
+  effects: decodeEffects(row.effects),
+});
 
 /** Number of the newest row, 0 for an empty log. */
 export async function lastOrderSeq(q: Queryable): Promise<number> {

@@ -28,6 +28,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   unknown_signer: 'sign by an approved maker, or by an agent that is still valid',
   maker_not_approved: 'ask the operator for approval',
   duplicate_nonce: 'look by client order id whether the action was stored',
+  refused_before: 'look at your orders and sign it anew',
   off_tick: 'take a price that is a multiple of the tick',
   off_lot: 'take a size that is a multiple of the lot',
   inventory_exceeded: 'cancel something or deposit more',

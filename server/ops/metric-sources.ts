@@ -1,4 +1,6 @@
 /** What metrics are read from. */
+import type { LinkFacts } from '../edge/link.js';
+import type { SequencerFacts } from '../edge/sequencer.js';
 import type { MarketFacts } from '../../ledger/accounts/business.js';
 import type { Readiness } from '../../core/types.js';
 
@@ -93,6 +95,8 @@ export interface GatewayFacts {
   queued: number;
   /** The library that recovers signatures. */
   signatureBackend: string;
+  /** What it does for edges; null while it serves none. */
+  edges: (SequencerFacts & { connected: boolean }) | null;
 }
 
 /** A market as the business sees it; see `readBusiness`. */
@@ -164,6 +168,8 @@ export interface MetricSources {
    * other process.
    */
   replica(): { lagMs: number; isBehind: boolean } | null;
+  /** Of an edge; null in any other process. */
+  edge(): LinkFacts | null;
   /** Replicas of the database by what a commit waits for; null on SQLite. */
   replication(): { counts: Readonly<Record<'sync' | 'async' | 'unknown', number>>; isUnsafe: boolean } | null;
   gateway(): GatewayFacts | null;

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { Counter, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { businessGauges, pairGauges } from './business-metrics.js';
+import { edgeGauges } from './edge-metrics.js';
 import { replicaGauges } from './replica-metrics.js';
 import { gauge, one, saturated, type Labels } from './gauge.js';
 import { createActionMeter, type ActionMeter } from './observed-actions.js';
@@ -35,6 +36,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   settlerGauges(registry, sources);
   archiveGauges(registry, sources);
   gatewayGauges(registry, sources);
+  edgeGauges(registry, sources);
   return { registry, observe: requestObserver(registry), actions: createActionMeter(registry) };
 }
 

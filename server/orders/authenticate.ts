@@ -5,7 +5,7 @@ import type { SignedRequest } from '../../core/wire/types.js';
 import { networkOf } from '../rate-limit.js';
 import { isTooLong } from './actions/order.js';
 import { createFailureLimit } from './failures.js';
-import { standingRefusal, type Entry } from './plan.js';
+import { standingRefusal, type SignedEntry } from './plan.js';
 import { createRecoveryQueue, type Outcome, type RecoveryQueueOptions } from './recovery-queue.js';
 import { RateLimitedError, REFUSALS } from './refusals.js';
 import type { SignerStanding } from './signers.js';
@@ -16,7 +16,7 @@ import { resolveAgain, verifyApproval, verifyRequest, type ConnectionHint, type 
 const SHORT_REQUEST_BYTES = 16 * 1024;
 
 /** A request whose signer may act, or the reason why it is refused as a whole, before any nonce is checked. */
-type Authenticated = { maker: Address; entry: Extract<Entry, { type: 'signed' }> } | { refusal: string };
+type Authenticated = { maker: Address; entry: SignedEntry } | { refusal: string };
 
 /**
  * Finds the signer of requests. Requests of unproven clients take turns: while others keep the gateway busy, a maker's request waits a
@@ -50,7 +50,7 @@ interface AuthenticatorDeps {
 type Recovered =
   | { kind: 'refused'; refusal: string; isFailure: boolean }
   | { kind: 'action'; verified: VerifiedAction }
-  | { kind: 'approval'; entry: Extract<Entry, { type: 'signed' }>; standing: SignerStanding };
+  | { kind: 'approval'; entry: SignedEntry; standing: SignerStanding };
 
 /** An authenticator with a queue and a budget per address of its own. */
 export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {

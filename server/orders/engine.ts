@@ -4,7 +4,7 @@ import type { Book } from '../../core/book.js';
 import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { followOperatorLog, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
-import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
+import { appendOrderRows, lastOrderSeq, readOrderRowOf, readOrderRows } from '../../ledger/orders/order-log.js';
 import type { Queryable, Writer } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
 import { createAuthenticator } from './authenticate.js';
@@ -12,13 +12,14 @@ import type { GatewayEvent } from './events.js';
 import { createGroupCommit, createNoCommit, standby, type GroupSteps } from './group-commit.js';
 import type { KnownOrder } from './history.js';
 import type { OrderPlaces } from './order-places.js';
-import { createPlanner, type Entry } from './plan.js';
-import { REFUSALS, refuse } from './refusals.js';
+import { createPlanner, type Entry, type SignedEntry } from './plan.js';
+import { isUsedNonce, REFUSALS, refuse } from './refusals.js';
 import { isShort } from './inventory.js';
 import { resolveAccount, resolveSigner, type SignerStanding } from './signers.js';
 import { isOutdated, loadState, StateOutdatedError } from './state.js';
-import type { ExchangeReply, GatewayDeps } from './types.js';
-import type { ConnectionHint } from './verify.js';
+import { storedReply } from './stored-outcome.js';
+import type { ExchangeReply, Forward, ForwardedAction, GatewayDeps } from './types.js';
+import { entryOf, isSignedBy, type ConnectionHint } from './verify.js';
 
 /** Reply to a signed request, and the maker for whom it acted; null when it was not admitted. */
 export interface Submitted {
@@ -33,6 +34,11 @@ export interface Gateway {
    * has another shape (nothing is stored), RateLimitedError, and GatewayUnavailableError when it can't be served. `bytes` is its length.
    */
   submit: (body: unknown, hint?: ConnectionHint, bytes?: number) => Promise<Submitted>;
+  /**
+   * Judges a request whose signer an edge recovered, and resolves as `submit` does. A repeated nonce gets the reply that its row tells, if the row is of the same action. With `verifies` the signer is
+   * recovered here, too. Entries are judged in the order of the calls. Throws WireError when the action has another shape.
+   */
+  decide: (forwarded: ForwardedAction, verifies: boolean) => Promise<ExchangeReply>;
   /** The JSON value of a request's text; of a long one, unless its connection has proven itself, a promise that waits. Throws SyntaxError. */
   parse: (text: string, hint: ConnectionHint) => unknown;
   book: () => Book;
@@ -58,6 +64,8 @@ export interface Gateway {
   notReady: () => string | null;
   /** Calls back after each commit and each new generation; returns a function that stops it. */
   listen: (listener: (event: GatewayEvent) => void) => () => void;
+  /** Row of the order log up to which all reads are. */
+  orderSeq: () => number;
   /** Actions that wait for a commit. */
   queued: () => number;
   /** False while another process owns the order log. */
@@ -80,21 +88,29 @@ export interface Gateway {
   idle: () => Promise<void>;
 }
 
+/** How long an edge waits to read back what it acknowledges. */
+const FOLLOW_LIMIT_MS = 1_000;
+/** Pause before an edge reads the logs again for a signer that it does not know. */
+const REFRESH_SPACING_MS = 20;
+
 const NO_TOKENS: ReadonlySet<Address> = new Set();
 
 /** Loads the state from the logs and returns a gateway that accepts at once, unless it is a standby. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { db, writer, config, logger, clock } = deps;
+  const { db, writer, config, logger, clock, forward = null } = deps;
   const state = await loadState(db);
   logger.info({ signatureBackend }, 'recovering signatures');
   let operator: OperatorState = await readOperatorState(db.reads);
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
+  let refreshing: Promise<void> | null = null;
   let wake = new AbortController();
   /** This process owns the log, but may not have read all of it yet. */
   let promotion: { writer: Writer; done: PromiseWithResolvers<void> } | null = null;
   /** `run` has ended. */
   let hasEnded = false;
+  /** Told when the next read of the logs has ended. */
+  let stepWaits: (() => void)[] = [];
 
   const signerView = () => ({
     operator,
@@ -107,7 +123,8 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     config,
     resolveSigner: resolve,
     resolveAccount: (account) => resolveAccount(account, signerView()),
-    refreshOperator,
+    // What another process took for an agent is in its order log.
+    refreshOperator: forward === null ? refreshOperator : refreshAll,
     clock,
   });
 
@@ -132,15 +149,53 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   };
   let commits = writer === null ? createNoCommit<Entry, ExchangeReply>() : createGroupCommit(writer, steps, logger);
 
+  /** On an edge, the sequencer's judgement, which this process then reads back: its own reads show what it has acknowledged. */
+  async function forwarded(to: Forward, { request, signer }: SignedEntry): Promise<ExchangeReply> {
+    const { reply, orderSeq } = await to.submit({ request, signer });
+    await Promise.race([followed(orderSeq), delay(FOLLOW_LIMIT_MS, undefined, { ref: false })]);
+    return reply;
+  }
+
+  async function followed(orderSeq: number): Promise<void> {
+    while (!hasEnded && state.committed().book.lastOrderSeq() < orderSeq) await nextStep();
+  }
+
+  /** Resolves when a read of the logs that begins from now on has ended. */
+  function nextStep(): Promise<void> {
+    if (hasEnded) return Promise.resolve();
+    wake.abort();
+    return new Promise((resolve) => stepWaits.push(resolve));
+  }
+
+  function decide({ request, signer }: ForwardedAction, verifies: boolean): Promise<ExchangeReply> {
+    const { type } = request.action;
+    if (isRefusedType(type)) return Promise.resolve(refuse(REFUSALS.unsupportedAction(type)));
+    if (commits.isLost()) return Promise.reject(standby());
+    const entry = entryOf(request, signer);
+    if (verifies && !isSignedBy(request, signer, config)) return Promise.resolve(refuse(REFUSALS.badSignature()));
+    return commits.submit(entry).then((reply) => (isUsedNonce(reply) ? whatBecameOf(entry, reply) : reply));
+  }
+
+  /** What was answered when the nonce was used, if the log tells; else the refusal. */
+  async function whatBecameOf(
+    { request, action, signer }: SignedEntry,
+    refusal: ExchangeReply,
+  ): Promise<ExchangeReply> {
+    const row = await readOrderRowOf(db.reads, signer, request.nonce);
+    return (row === null ? null : storedReply(action, row, { markets: state.markets, cloidOf })) ?? refusal;
+  }
+
+  const cloidOf = (oid: number): string | null | undefined => state.history.order(oid)?.order.cloid;
+
   async function submit(body: unknown, hint: ConnectionHint = {}, bytes = 0): Promise<Submitted> {
     const request = authenticator.read(body, hint, bytes);
     const { type } = request.action;
     if (isRefusedType(type)) return { reply: refuse(REFUSALS.unsupportedAction(type)), maker: null };
-    if (commits.isLost()) throw standby();
+    if (commits.isLost() && forward === null) throw standby();
     const authenticated = await authenticator.authenticate(request, hint, bytes);
     if ('refusal' in authenticated) return { reply: refuse(authenticated.refusal), maker: null };
     const { maker, entry } = authenticated;
-    const reply = await commits.submit(entry);
+    const reply = await (forward === null ? commits.submit(entry) : forwarded(forward, entry));
     return { reply, maker: reply.status === 'ok' ? maker : null };
   }
 
@@ -159,6 +214,15 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
         return refreshOperator();
       });
     return readingNext;
+  }
+
+  /** The same for both logs; a flood of unknown signers makes it read only so often. */
+  function refreshAll(): Promise<void> {
+    refreshing ??= delay(REFRESH_SPACING_MS).then(() => {
+      refreshing = null;
+      return nextStep();
+    });
+    return refreshing;
   }
 
   async function readOperator(q: Queryable): Promise<void> {
@@ -227,18 +291,23 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
       throw error;
     } finally {
       hasEnded = true;
+      stepWaits.forEach((resolve) => resolve());
       promotion?.done.reject(new Error('the gateway stopped before it had read its log', { cause }));
     }
   }
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
+      const told = stepWaits;
+      stepWaits = [];
       try {
         await step();
       } catch (error) {
         if (isOutdated(error)) throw error;
         logger.error({ err: error }, 'following the ledger log failed; it will be tried again');
         await delay(config.pollMs, undefined, { signal }).catch(() => undefined);
+      } finally {
+        told.forEach((resolve) => resolve());
       }
       const sleeping = { signal: AbortSignal.any([signal, wake.signal]) };
       await delay(commits.isLost() ? config.pollMs : sleepMs(), undefined, sleeping).catch(() => undefined);
@@ -248,6 +317,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
 
   return {
     submit,
+    decide,
     parse: authenticator.parse,
     run,
     book: () => state.committed().book,
@@ -272,10 +342,11 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
       return ready ? null : (reason ?? 'not_ready');
     },
     listen: state.events.listen,
-    queued: () => commits.waiting(),
+    orderSeq: () => state.committed().book.lastOrderSeq(),
+    queued: () => forward?.waiting() ?? commits.waiting(),
     isActive: () => !commits.isLost(),
     promote,
     onGeneration: () => wake.abort(),
-    idle: () => commits.idle(),
+    idle: () => (forward ?? commits).idle(),
   };
 }

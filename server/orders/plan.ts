@@ -12,14 +12,19 @@ import type { GatewayState } from './state.js';
 import type { ExchangeReply } from './types.js';
 import type { Readiness } from '../../core/types.js';
 
+/** A signed action and its signer. */
+export interface SignedEntry {
+  type: 'signed';
+  request: SignedRequest;
+  action: AdmittedAction;
+  signer: Address;
+}
+
 /**
  * A request for rows of the order log: a signed action, or an act of the gateway itself (closing orders that must not stay open, and
  * carrying out scheduled cancels that are due).
  */
-export type Entry =
-  | { type: 'signed'; request: SignedRequest; action: AdmittedAction; signer: Address }
-  | { type: 'close'; maker: Address }
-  | { type: 'trigger' };
+export type Entry = SignedEntry | { type: 'close'; maker: Address } | { type: 'trigger' };
 
 interface PlannerDeps {
   state: GatewayState;
@@ -93,7 +98,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
     return [...rows, ...close(closeForShortage(book, state.markets, maker, state.inventory.available))];
   }
 
-  function planSigned(entry: Extract<Entry, { type: 'signed' }>, nowMs: number): Plan<ExchangeReply> {
+  function planSigned(entry: SignedEntry, nowMs: number): Plan<ExchangeReply> {
     const { request, action, signer } = entry;
     const { book, agents } = state.planned();
     const isMaster = action.type === 'approveAgent';

@@ -16,6 +16,7 @@ export const REFUSALS = {
   vault: refusal('vault_unsupported', (vault: Address) => `Vault not registered: ${vault}`),
   unsupportedAction: refusal('unsupported_action', (type: string) => `${type} is not supported`),
   duplicateNonce: refusal('duplicate_nonce', (nonce: number) => `Invalid nonce: duplicate nonce ${nonce}`),
+  refusedBefore: refusal('refused_before', () => 'Refused when it came first. Why is not stored.'),
   nonceTooLow: refusal(
     'nonce_too_low',
     (nonce: number, bound: number) => `Invalid nonce: nonce too low ${nonce} < ${bound}`,
@@ -89,6 +90,10 @@ export const REFUSALS = {
 
 /** Reply to a request that is refused as a whole. */
 export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
+
+/** Whether an action was refused because its nonce was used, or is below those that are remembered. */
+export const isUsedNonce = (reply: ExchangeReply): boolean =>
+  reply.status === 'err' && /^(?:duplicate_nonce|nonce_too_low):/.test(reply.response);
 
 /** The same code for unsigned requests. */
 export const tooManyQueries = refusal(

@@ -2,7 +2,7 @@ import type { Book } from '../../core/book.js';
 import type { Agents } from '../../core/book/agents.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, Market, OrderEffect, Readiness } from '../../core/types.js';
-import type { SourceLetter } from '../../core/wire/types.js';
+import type { SignedRequest, SourceLetter } from '../../core/wire/types.js';
 import type { Db, Writer } from '../../ledger/types.js';
 
 /** Settings of the order interface. */
@@ -27,10 +27,27 @@ export interface GatewayLogger {
   error: (fields: object, message: string) => void;
 }
 
+/** A request with the signer that was recovered elsewhere. */
+export interface ForwardedAction {
+  signer: Address;
+  request: SignedRequest;
+}
+
+/** Where a process without the order log hands verified actions over to. */
+export interface Forward {
+  /** Resolves with the reply, which is true of any state up to this row or a later one. Rejects with GatewayUnavailableError. */
+  submit(action: ForwardedAction): Promise<{ reply: ExchangeReply; orderSeq: number }>;
+  waiting(): number;
+  /** Resolves when everything submitted so far has been answered. */
+  idle(): Promise<void>;
+}
+
 export interface GatewayDeps {
   db: Db;
   /** The right to append to the order log; null for a standby, which follows the log of another process and refuses every action. */
   writer: Writer | null;
+  /** Where an edge's actions go; left out, a process without a writer refuses them. */
+  forward?: Forward | null;
   config: GatewayConfig;
   readiness: () => Readiness;
   /** Tokens in quarantine; none when left out. */

@@ -6,6 +6,7 @@ import type { SignedRequest, SourceLetter, WireAction } from '../../core/wire/ty
 import { digestOfApproveAgent, readApproveAgent } from '../../core/wire/user-signed.js';
 import type { ApproveAgentAction } from '../../core/wire/user-signed.js';
 import type { Address } from '../../core/types.js';
+import type { SignedEntry } from './plan.js';
 import { REFUSALS } from './refusals.js';
 import type { SignerStanding } from './signers.js';
 import type { GatewayConfig } from './types.js';
@@ -86,6 +87,32 @@ function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>):
   yield canonical;
   const received = encodeAction(readAction(request.action, 'received'));
   if (Buffer.compare(canonical, received) !== 0) yield received;
+}
+
+/** What is to be judged of a request with a known signer. Throws WireError for a malformed action. */
+export function entryOf(request: SignedRequest, signer: Address): SignedEntry {
+  const { action } = request;
+  return {
+    type: 'signed',
+    request,
+    action: action.type === 'approveAgent' ? readApproveAgent(action) : readAction(action),
+    signer,
+  };
+}
+
+/** Whether the signature of a request may be this signer's. Throws WireError for a malformed action. */
+export function isSignedBy(
+  request: SignedRequest,
+  signer: Address,
+  config: Pick<GatewayConfig, 'sources' | 'signatureChainIds'>,
+): boolean {
+  if (request.action.type === 'approveAgent') {
+    const verified = verifyApproval(request, config);
+    return 'signer' in verified && verified.signer === signer;
+  }
+  const resolve = (one: Address): SignerStanding =>
+    one === signer ? { kind: 'active', maker: one, sinceMs: 0 } : { kind: 'unknown' };
+  return verifyRequest(request, { sources: config.sources, resolve, hint: {} })?.signer === signer;
 }
 
 /** An approval with its signer, or the reason why it is refused before any nonce is checked. */

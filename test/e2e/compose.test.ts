@@ -8,9 +8,18 @@ import { DCLinter } from 'dclint';
 import { Wallet } from 'ethers';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
-import { containerOf, isOurs, ofProfile, services, unpackImage, type Profile } from '../support/console/compose.js';
+import {
+  containerOf,
+  isOurs,
+  ofProfile,
+  services,
+  unpackImage,
+  type Profile,
+  type Service,
+} from '../support/console/compose.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/console/program.js';
+import { natsProgram, startNats, type Nats } from '../support/nodes/nats.js';
 import { until } from '../support/stack.js';
 
 const root = new URL('../../', import.meta.url);
@@ -58,6 +67,8 @@ describe('The processes of the compose file', function () {
   let folder: string;
   /** What the image has of the project. */
   let image: string;
+  const program = natsProgram();
+  let nats: Nats | null = null;
 
   before(async () => {
     // Builds what is not in line with its sources.
@@ -74,6 +85,7 @@ describe('The processes of the compose file', function () {
 
   after(async () => {
     await chain?.close();
+    await nats?.close();
     for (const one of [folder, image]) rmSync(one, { recursive: true, force: true });
   });
 
@@ -89,6 +101,9 @@ describe('The processes of the compose file', function () {
     POSTER_PRIVATE_KEY: chain.wallet('poster').privateKey,
     SETTLER_PRIVATE_KEY: chain.wallet('settler').privateKey,
     EXECUTOR_PRIVATE_KEY: chain.wallet('executor').privateKey,
+    NATS_URL: nats?.url ?? 'nats://127.0.0.1:9',
+    NATS_PASSWORD: 'none',
+    EDGE_SECRET: 'a secret of tests, which protects nothing',
   });
 
   const container = (name: string, databaseUrl: string, metricsPort = 0) =>
@@ -96,7 +111,12 @@ describe('The processes of the compose file', function () {
 
   async function startProfile(profile: Profile, databaseUrl: string): Promise<Map<string, Started>> {
     const running = new Map<string, Started>();
-    for (const [name] of ofProfile(profile).filter(([, service]) => isOurs(service))) {
+    if (profile === 'scaled' && program !== null)
+      nats ??= await startNats(program, 'authorization { user: curvebook, password: none }');
+    // Without NATS no edge is ever ready.
+    const has = ([name, service]: [string, Service]): boolean =>
+      isOurs(service) && (nats !== null || !name.startsWith('edge'));
+    for (const [name] of ofProfile(profile).filter(has)) {
       const { command, env, probe } = container(name, databaseUrl, await freePort('127.0.0.1'));
       running.set(name, { program: startProgram(command, env, image), env, probe });
     }
@@ -239,6 +259,10 @@ describe('The processes of the compose file', function () {
           return answers(running.get(name)!, ['node', 'scripts/probe.mjs', asked]);
         };
         for (const role of new Set(roles)) {
+          if (role === 'edge') {
+            for (const name of ['edge1', 'edge2']) await until(`${name} to work`, () => works(name), LIMIT_MS);
+            continue;
+          }
           const both = [`${role}1`, `${role}2`];
           let working: string[] = [];
           const one = async (): Promise<boolean> => {
@@ -257,6 +281,7 @@ describe('The processes of the compose file', function () {
           running.delete(gone);
           await until(`${other} to work`, () => works(other), LIMIT_MS);
         }
+        if (nats !== null) await until('an edge to work again', () => works('edge1'), LIMIT_MS);
         await stopAll(running);
       }));
   }

@@ -90,7 +90,14 @@ const SOURCES: MetricSources = {
   storage: () => Promise.resolve({ bytes: 4_096_000, foldedOrderSeq: 12 }),
   replication: () => null,
   replica: () => ({ lagMs: 2_500, isBehind: false }),
-  gateway: () => ({ active: true, sockets: 3, openOrders: 17, queued: 5, signatureBackend: 'wasm' }),
+  gateway: () => ({
+    ...{ active: true, sockets: 3, openOrders: 17, queued: 5, signatureBackend: 'wasm' },
+    edges: { connected: true, batches: 4, actions: 90, refused: 2, busy: 1 },
+  }),
+  edge: () => ({
+    ...{ connected: true, sequencer: false, lost: 1 },
+    ...{ waiting: 6, batches: 7, actions: 80, resent: 3, unknown: 1 },
+  }),
   nowMs: () => NOW_MS,
 };
 

@@ -34,6 +34,8 @@ interface StackOptions {
   managedPools?: boolean;
   /** More settings of each process; they may depend on where the chain is. */
   env?: Record<string, string> | ((rpcUrl: string) => Record<string, string> | Promise<Record<string, string>>);
+  /** Settings of one process, by its roles. */
+  envOf?: Readonly<Record<string, Record<string, string>>>;
 }
 
 export interface Stack {
@@ -110,7 +112,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const settings = typeof options.env === 'function' ? await options.env(rpcUrl) : options.env;
 
     async function startProcess(roles: string): Promise<void> {
-      const env = { LOG_LEVEL: 'warn', ROLES: roles, ...settings };
+      const env = { LOG_LEVEL: 'warn', ROLES: roles, ...settings, ...options.envOf?.[roles] };
       const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], env);
       servers.set(roles, started);
       const killed = (): boolean => servers.get(roles) !== started;

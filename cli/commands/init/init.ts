@@ -67,6 +67,8 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
     // A database that exists knows the old ones only.
     DATABASE_PASSWORD: old['DATABASE_PASSWORD'] || newPassword(),
     GRAFANA_PASSWORD: old['GRAFANA_PASSWORD'] || newPassword(),
+    NATS_PASSWORD: old['NATS_PASSWORD'] || newPassword(),
+    EDGE_SECRET: old['EDGE_SECRET'] || newPassword(),
     DEPLOY_RPC_URL: answers.rpcUrls.split(',')[0]?.trim() ?? '',
   };
   const text = environmentText(settings);

@@ -22,6 +22,7 @@ import { readLimits } from '../../../server/rate-limit.js';
 import { readRoutes } from '../../../server/read/endpoints.js';
 import { createReadStore } from '../../../server/read/store.js';
 import { sandboxRoutes } from '../../../server/sandbox.js';
+import type { Link } from '../../../server/edge/link.js';
 import { LAG_MESSAGE, readerGuard } from '../../../server/reader-guard.js';
 import { CLOSE } from '../../../server/stream/limits.js';
 import { serveStream } from '../../../server/stream/server.js';
@@ -30,6 +31,7 @@ import { quarantinedTokens } from '../../../ledger/chain/token-findings.js';
 import type { Writer } from '../../../ledger/types.js';
 import type { Config } from '../../config.js';
 import { settlePace } from '../../settings/common.js';
+import { serveEdges } from './edges.js';
 import { sandboxControls } from './sandbox-controls.js';
 import type { RoleContext } from '../context.js';
 import { ROLE_FACTS } from '../registry.js';
@@ -65,13 +67,15 @@ export interface HttpOptions {
   onSwapOrder(): void;
   /** Called at most once, when the state can't be moved forward any more: the gateway must be started again. */
   onOutdated(): void;
-  /** Of a process that only reads; null in any other. */
+  /** Of a process that writes nothing: a reader or an edge; null of any other. */
   reader: ReaderFacts | null;
 }
 
 interface ReaderFacts {
   lagMs(): number | null;
   isBehind(): boolean;
+  /** Of an edge, which hands actions over; absent of one that only reads. */
+  edge?: Pick<Link, 'forward' | 'unready'>;
 }
 
 /** Starts the gateway and the HTTP server in front of it; without a writer as a standby. */
@@ -93,6 +97,7 @@ export async function startHttp(
   const untimed = await createGateway({
     db,
     writer,
+    forward: reader?.edge?.forward ?? null,
     config: orderConfig,
     readiness: context.readiness,
     quarantined: () => quarantinedTokens(context.watcherStatus().findings),
@@ -140,9 +145,15 @@ export async function startHttp(
         {
           failure,
           // An answer shows that requests are served.
-          ready: () =>
-            reader?.isBehind() === true ? { ready: false, reason: 'replica_lag' } : { ready: true, reason: null },
-          active: () => (gateway.isActive() ? { active: true, reason: null } : { active: false, reason: 'standby' }),
+          ready() {
+            const reason = reader?.isBehind() === true ? 'replica_lag' : (reader?.edge?.unready() ?? null);
+            return { ready: reason === null, reason };
+          },
+          active() {
+            const reason = reader?.isBehind() === true ? 'replica_lag' : (reader?.edge?.unready() ?? null);
+            const isActive = reader?.edge === undefined ? gateway.isActive() : reason === null;
+            return { active: isActive, reason: isActive ? null : (reason ?? 'standby') };
+          },
         },
         limits.health,
       ),
@@ -160,6 +171,8 @@ export async function startHttp(
     observe: metrics.observe,
   });
   const answering = await context.doors.http.answer(app);
+  const edges = reader === null ? serveEdges(context, gateway) : null;
+  if (writer !== null) edges?.open(writer);
   const stream = serveStream({
     server: answering.upgrades,
     gateway,
@@ -183,7 +196,10 @@ export async function startHttp(
     url: answering.url,
     port: answering.port,
     onGeneration: gateway.onGeneration,
-    promote: gateway.promote,
+    async promote(to) {
+      await gateway.promote(to);
+      edges?.open(to);
+    },
     disconnect: () => stream.disconnect(CLOSE.replicaLag),
     facts() {
       const book = gateway.book();
@@ -194,9 +210,11 @@ export async function startHttp(
         openOrders,
         queued: gateway.queued(),
         signatureBackend,
+        edges: edges?.facts() ?? null,
       };
     },
     async close() {
+      await edges?.close();
       await Promise.all([stream.close(), answering.leave()]);
       await gateway.idle();
       await running;

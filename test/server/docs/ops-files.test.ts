@@ -1,4 +1,5 @@
 /** The files that watch a deployment agree with the program: roles, settings, metrics, alerts and their remedies. */
+import { EDGE, edgeSettings } from '../../../cli/settings/edge.js';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
@@ -45,7 +46,7 @@ describe('The files for operators', () => {
     expect(rolesOf('single')).to.have.members(ROLE_NAMES);
     expect(oursOf('single')).to.have.length(1);
     expect(rolesOf('roles')).to.have.members(ROLE_NAMES);
-    expect(rolesOf('scaled')).to.have.members([...ROLE_NAMES, ...ROLE_NAMES]);
+    expect(rolesOf('scaled')).to.have.members([...ROLE_NAMES, ...ROLE_NAMES, EDGE, EDGE]);
     for (const [name, { environment = {} }] of ours) {
       expect(Object.keys(settingsSchema.shape), name).to.include.members(Object.keys(environment));
     }
@@ -62,17 +63,19 @@ describe('The files for operators', () => {
       for (const [name, { depends_on: needs = {} }] of ofProfile(profile))
         expect(names, `${profile}: ${name}`).to.include.members(Object.keys(needs));
     }
-    expect(ofProfile('scaled').map(([name]) => name)).to.include.members(['primary', 'replica', 'balancer']);
+    expect(ofProfile('scaled').map(([name]) => name)).to.include.members(['primary', 'replica', 'balancer', 'nats']);
     const unassigned = Object.entries(services).filter(([, { profiles }]) => profiles === undefined);
     expect(unassigned.map(([name]) => name)).to.deep.equal([]);
   });
 
-  it('send takers and makers to a gateway that is active, and readers to one that is ready while none is', () => {
+  it('send everybody to edges that are ready, else to a gateway that is active, and readers to one that is ready while none is', () => {
     const config = read('deploy/ops/haproxy.cfg');
     const gateways = oursOf('scaled').filter(([name]) => name.startsWith('gateway'));
-    for (const [backend, probe] of [
-      ['active', '/active'],
-      ['ready', '/ready'],
+    const edges = oursOf('scaled').filter(([name]) => name.startsWith('edge'));
+    for (const [backend, probe, behind] of [
+      ['edges', '/ready', edges],
+      ['active', '/active', gateways],
+      ['ready', '/ready', gateways],
     ] as const) {
       const section = config.split(`\nbackend ${backend}\n`)[1]!.split('\nbackend ')[0]!;
       expect(section, backend)
@@ -80,13 +83,15 @@ describe('The files for operators', () => {
         .and.include('http-check expect status 200\n');
       const servers = [...section.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(([, name, at]) => [name, at]);
       expect(servers, backend).to.deep.equal(
-        gateways.map(([name, { command }]) => [name, `${name}:${command![command!.indexOf('--port') + 1]}`]),
+        behind.map(([name, { command }]) => [name, `${name}:${command![command!.indexOf('--port') + 1]}`]),
       );
     }
-    expect(config).to.include('use_backend active if { nbsrv(active) gt 0 }\n  default_backend ready\n');
+    expect(config).to.include(
+      'use_backend edges if { nbsrv(edges) gt 0 } !{ path_beg -i /api/v1/ }\n  use_backend active if { nbsrv(active) gt 0 }\n  default_backend ready\n',
+    );
     // An action that may have been stored must not be sent to another gateway, too.
     expect(/^ {2}retry-on (.*)$/m.exec(config)?.[1]).to.equal('conn-failure');
-    for (const [name, { environment }] of gateways)
+    for (const [name, { environment }] of [...edges, ...gateways])
       expect(environment?.['TRUST_PROXY'], name).to.equal('${TRUST_PROXY:-true}');
   });
 
@@ -104,6 +109,7 @@ describe('The files for operators', () => {
       'PUBLIC_URL',
       'PUBLIC_RPC_URL',
       'EXPLORER_URL',
+      ...Object.keys(edgeSettings),
     ];
     for (const [name, { environment = {} }] of ours) {
       const missing = Object.keys(settingsSchema.shape).filter((setting) => !(setting in environment));

@@ -24,6 +24,7 @@ export const SILENT_METRICS: MetricSources = {
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
   replication: () => null,
   replica: () => null,
+  edge: () => null,
   gateway: () => null,
   nowMs: () => 0,
 };

@@ -10,7 +10,7 @@ const ops = join(root, 'deploy', 'ops');
 export const PROFILES = ['single', 'roles', 'scaled'] as const;
 export type Profile = (typeof PROFILES)[number];
 
-interface Service {
+export interface Service {
   profiles?: string[];
   user?: string;
   read_only?: boolean;
