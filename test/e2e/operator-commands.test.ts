@@ -19,7 +19,7 @@ import { forksOf } from '../support/nodes/fork.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { operatorCommands } from '../support/console/operator.js';
 
-forEachDatabase((name, open, openBare) =>
+forEachDatabase((name, open) =>
   describe(`operator commands, ${name}`, function () {
     this.timeout(60_000);
     const suite = operatorCommands(open);

@@ -10,7 +10,7 @@ import { scannedRange, CUSTODIAN, MAKER, hash, custody, chainOf } from '../../su
 
 describe('scan of a range of blocks', () => {
   const suite = scannedRange();
-  const { endpoint, range, scan, failure, units, ALL } = suite;
+  const { endpoint, scan, failure, units, ALL } = suite;
 
   it('reads receipts one by one where a node knows no other way', async () => {
     const liar = endpoint('a', { noBlockReceipts: true, logs: (logs) => logs.slice(0, -1) });

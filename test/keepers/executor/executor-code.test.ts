@@ -1,6 +1,6 @@
 /** Owners with code, and transactions under way: nobody burns more gas than it has paid for. */
 import { expect } from 'chai';
-import { Contract, parseUnits, toBeHex, type Wallet } from 'ethers';
+import { parseUnits, toBeHex, type Contract, type Wallet } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
 import type { Outbox } from '../../../keepers/chain/outbox.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';

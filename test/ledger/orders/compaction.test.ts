@@ -22,7 +22,7 @@ import {
 describe('compaction of the order log', function () {
   this.timeout(120_000);
 
-  forEachDatabase((name, open, openBare) => {
+  forEachDatabase((name, open) => {
     const suite = compactedLog(open);
     const { opens } = suite;
 

@@ -13,7 +13,6 @@ import { WETH } from '../../support/markets.js';
 import { slowCandles, slowTrades } from '../../support/api/market-data.js';
 import { startReadServer } from '../../support/api/read-server.js';
 import { hear, slowMaker, unitsOf } from '../../support/nodes/slow-accounts.js';
-import { post } from '../../support/gateway.js';
 import { activityOf, DAY_MS, HOUR_MS } from '../../support/api/activity.js';
 
 describe('accounts', () => {

@@ -9,7 +9,6 @@ import {
   CLOID,
   markets,
   createVenue,
-  entry,
   orders,
   statusesOf,
   errorOf,
