@@ -19,7 +19,7 @@ import { startSwapStack, type QuoteAnswer, type SwapStack } from '../../test/sup
 import { readSnapshot } from '../gas/snapshot.js';
 import { median } from '../gateway/measure.js';
 
-const TRADES = Number(process.env.TRADES ?? 1_000);
+const TRADES = 1_000;
 const SEED = 1_915;
 /** A usual price of gas on the real chain. */
 const BASE_FEE_WEI = 10n ** 7n;
@@ -66,14 +66,14 @@ interface Trade {
 }
 
 /** Trades of all sizes, from 20 dollars to 50,000, both ways, while makers quote anew and others trade in the pools. */
-export async function measureExecuted(databaseUrl: string): Promise<ExecutedFigures> {
+export async function measureExecuted(databaseUrl: string, trades = TRADES): Promise<ExecutedFigures> {
   const bench = await begin(databaseUrl);
   try {
     const random = seededRandom(SEED);
     const figures = { trades: 0, exact: 0, routes: { own: 0, both: 0, pools: 0 } };
     const [price, whole]: [number[], number[]] = [[], []];
     await requote(bench, random);
-    for (let i = 0; i < TRADES; i++) {
+    for (let i = 0; i < trades; i++) {
       await move(bench, random, i);
       const one = await trade(bench, random);
       figures.trades += 1;

@@ -53,9 +53,14 @@ export async function measureSources(databaseUrl: string): Promise<SourceFigures
     await place(
       stack,
       'maker1',
-      ['0.1', '0.8', '1.6', '3.2'].flatMap((distance) => [
-        { isBuy: false, price: `${2_500 + Number.parseFloat(distance)}`, size: '10' },
-        { isBuy: true, price: `${2_500 - Number.parseFloat(distance)}`, size: '10' },
+      [
+        ['2500.1', '2499.9'],
+        ['2500.8', '2499.2'],
+        ['2501.6', '2498.4'],
+        ['2503.2', '2496.8'],
+      ].flatMap(([ask = '', bid = '']) => [
+        { isBuy: false, price: ask, size: '10' },
+        { isBuy: true, price: bid, size: '10' },
       ]),
     );
     await untilQuoted(stack, 'WETH', 'USDC', 30n * ETHER);

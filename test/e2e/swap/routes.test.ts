@@ -46,11 +46,11 @@ const CASES: Case[] = [
     places: isJust(venue),
   })),
   {
-    ...{ what: 'three venues at once', venues: VENUES, hasCurve: false, sell: ['WETH', '70'], buy: 'USDC' },
+    ...{ what: 'three venues at once', venues: VENUES, hasCurve: false, sell: ['WETH', '90'], buy: 'USDC' },
     places: hasAll(...VENUES),
   },
   {
-    ...{ what: 'our own curve and three venues', venues: VENUES, hasCurve: true, sell: ['WETH', '85'], buy: 'USDC' },
+    ...{ what: 'our own curve and three venues', venues: VENUES, hasCurve: true, sell: ['WETH', '97'], buy: 'USDC' },
     places: hasAll('own', ...VENUES),
   },
   ...VENUES.map((venue): Case => ({
