@@ -52,7 +52,13 @@ export function installDatabaseFaults(
   const { scheduler, record } = world;
   const owners = new WeakMap<Connection, Actor>();
   const readers = createReaders();
-  const answers = createAnswers<Connection>({ readerOf: readers.of });
+  /** Of each database: the one that is promoted is not what the lost one was. */
+  const answersIn = new Map<string, ReturnType<typeof createAnswers<Connection>>>();
+  function answersOf({ name }: Connection): ReturnType<typeof createAnswers<Connection>> {
+    let answers = answersIn.get(name);
+    if (answers === undefined) answersIn.set(name, (answers = createAnswers<Connection>({ readerOf: readers.of })));
+    return answers;
+  }
   const fences = createFences(world);
   /** Tables with rows that an open transaction has added. */
   const grown = new WeakMap<Connection, Set<string>>();
@@ -110,7 +116,7 @@ export function installDatabaseFaults(
       throw broken('before the commit');
     }
     if (isCommit) fences.committing(connection, where);
-    const answer = await answers.of(connection, sent, (on) => original.call(this, on, sent));
+    const answer = await answersOf(connection).of(connection, sent, (on) => original.call(this, on, sent));
     noteInsert(connection, statement);
     fences.sent(connection, sent);
     hints.sent(connection, sql);

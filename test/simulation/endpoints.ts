@@ -61,7 +61,8 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
       scheduler.kill(actor);
       return never();
     }
-    if (endpoint.state === 'down' || strikes(world, 'rpcHang', where)) {
+    const isCutOff = endpoint.state === 'down' || actor.offlineUntilMs > scheduler.nowMs();
+    if (isCutOff || strikes(world, 'rpcHang', where)) {
       await scheduler.sleep(TIMEOUT_MS);
       throw new Error('timed out');
     }

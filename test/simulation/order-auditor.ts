@@ -24,6 +24,8 @@ const REORG_GRACE_MS = 45_000;
 const FILL_GRACE_MS = 60_000;
 /** An order that stands for so long after its last second is looked at no more. */
 const SETTLED_MS = 90_000;
+/** Between two looks at an order that has ended, unless a reorganisation may have changed that. */
+const ENDED_LOOK_MS = 30_000;
 /** Blocks that may still be taken back. */
 const REACH = 64;
 
@@ -35,6 +37,8 @@ export function createOrderAuditor(
   const { chain, record, scheduler } = world;
   const known = new Map<Hex, { event: Filled; txHash: Hex }[]>();
   const said = new Map<string, string>();
+  /** When each was answered last. */
+  const lookedMs = new Map<string, number>();
   const violate = (what: string): void => record.violate(`${scheduler.nowMs()} ${what}`);
   const settler = chain.setting.manifest.contracts['orderSettler']!.toLowerCase();
 
@@ -86,6 +90,7 @@ export function createOrderAuditor(
     if (answer === null) return;
     if (answer === 'unknown') return violate(`order ${orderId} was accepted and is unknown`);
     said.set(orderId, answer.status);
+    lookedMs.set(orderId, scheduler.nowMs());
     record.count(`signed order seen ${answer.status}`);
     const nowMs = scheduler.nowMs();
     const isCalmChain = nowMs - deps.reorganisedMs() > REORG_GRACE_MS;
@@ -107,14 +112,19 @@ export function createOrderAuditor(
     }
   }
 
+  /** One that has ended says the same again, but for what a reorganisation took: that is asked at once, and when everybody must have seen it. */
+  function isDue({ orderId, validToSec }: SignedPromise, nowMs: number): boolean {
+    if (said.get(orderId) === undefined || said.get(orderId) === 'pending') return true;
+    if (nowMs > 1_000 * validToSec + SETTLED_MS) return false;
+    const atMs = lookedMs.get(orderId)!;
+    const seenMs = deps.reorganisedMs() + REORG_GRACE_MS;
+    return atMs <= deps.reorganisedMs() || (atMs <= seenMs && nowMs > seenMs) || nowMs - atMs >= ENDED_LOOK_MS;
+  }
+
   return {
     async look() {
       const nowMs = scheduler.nowMs();
-      for (const promise of swappers.accepted) {
-        const hasEnded = said.get(promise.orderId) !== undefined && said.get(promise.orderId) !== 'pending';
-        if (hasEnded && nowMs > 1_000 * promise.validToSec + SETTLED_MS) continue;
-        await judge(promise);
-      }
+      for (const promise of swappers.accepted) if (isDue(promise, nowMs)) await judge(promise);
     },
     isFilled: (orderId) => said.get(orderId) === 'filled',
     allEnded: () =>

@@ -9,6 +9,8 @@ export interface Actor {
   isDead: boolean;
   /** Its events wait until then, as those of a stopped process do. */
   frozenUntilMs: number;
+  /** It reaches no endpoint until then. */
+  offlineUntilMs: number;
   /** By how much its wall clock is ahead. */
   clockAheadMs: number;
   /** Called once when it dies, to let go of what the operating system would. */
@@ -21,6 +23,7 @@ export const createActor = (name: string): Actor => ({
   name,
   isDead: false,
   frozenUntilMs: 0,
+  offlineUntilMs: 0,
   clockAheadMs: 0,
   onDeath: [],
   onSevered: [],

@@ -6,6 +6,8 @@ import { strikes, type Simulation } from './world.js';
 
 const BLOCK_MS = 2_000;
 const LOOK_MS = 5_000;
+/** Longer than a ledger that nobody updates may be called ready. */
+const MOST_OFFLINE_MS = 36_000;
 
 export interface Weather {
   start(): void;
@@ -85,6 +87,10 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
             null,
           );
       }
+      if (strikes(world, 'offline', place.name)) {
+        actor.offlineUntilMs = nowMs + decisions.int('offlineMs', 2_000, MOST_OFFLINE_MS);
+        record.trace(() => `${nowMs} ${place.name} is offline`);
+      }
       if (strikes(world, 'clockStep', place.name)) {
         actor.clockAheadMs = decisions.pick('ahead', [3_600_000, -3_600_000, 30_000, -30_000]);
         scheduler.after(decisions.int('aheadMs', 1_000, 20_000), () => (actor.clockAheadMs = 0), null);
@@ -124,6 +130,7 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
       for (const { actor } of backend.places) {
         if (actor === null) continue;
         actor.frozenUntilMs = 0;
+        actor.offlineUntilMs = 0;
         actor.clockAheadMs = 0;
       }
     },

@@ -55,6 +55,8 @@ export interface FaultRates {
   hintLate: number;
   /** Per look at the weather. */
   freeze: number;
+  /** A process reaches no endpoint for a while. */
+  offline: number;
   clockStep: number;
   promote: number;
   /** Per run: there is an archive, and a replica that stops following at some commit and is promoted some seconds later. */
