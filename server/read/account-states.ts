@@ -25,6 +25,7 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
   let held: Held | null = null;
   let looking: Promise<Held> | null = null;
   let nextLook: Promise<Held> | null = null;
+  const readingAccounts = new Map<Address, Promise<AccountState>>();
 
   /** What is true of the newest generation that was durable when this was called, or of a later one. */
   function newest(): Promise<Held> {
@@ -60,7 +61,16 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
     return held;
   }
 
-  async function readAccount(account: Address): Promise<AccountState> {
+  /** Requests for one account that is not held share a read; each compares its generation with the one that it has seen itself. */
+  function readAccount(account: Address): Promise<AccountState> {
+    const known = readingAccounts.get(account);
+    if (known !== undefined) return known;
+    const reading = readNow(account).finally(() => readingAccounts.delete(account));
+    readingAccounts.set(account, reading);
+    return reading;
+  }
+
+  async function readNow(account: Address): Promise<AccountState> {
     const state = await readTx(db, async (tx) => ({
       ...(await readCommon(tx)),
       balances: await makerBalances(tx, account),

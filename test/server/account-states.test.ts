@@ -105,6 +105,19 @@ describe('states of accounts from memory', () => {
       expect(statements, `after ${once} for the generation`).to.equal(1);
     });
 
+    it('read an account once for all who ask for it at the same time', async () => {
+      await commit(1, { listed: MARKETS });
+      await commit(2, both(2));
+      await stateOf(bob);
+      statements = 0;
+      await stateOf(carol);
+      const alone = statements;
+      statements = 0;
+      const states = await Promise.all(Array.from({ length: 40 }, () => stateOf(alice)));
+      expect(statements, 'and one more look by those that came during the first').to.be.at.most(2 * alone);
+      for (const state of states) expect(state).to.deep.equal(await stored(alice));
+    });
+
     it('never answer from before a commit that the request came after', async () => {
       await commit(1, { listed: MARKETS });
       await stateOf(alice);

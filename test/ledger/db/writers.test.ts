@@ -426,7 +426,7 @@ function declareStandby(open: OpenTestDb): void {
         .that.includes('no BEGIN');
       expect(sent).not.to.include('insert');
       isFailing = false;
-      await sleep(50);
+      while (answered.length < sent.length) await sleep(10);
       [sent, answered].forEach((list) => list.splice(0));
       await appendOne();
       expect(sent).to.deep.equal(['BEGIN', 'update writers', 'select', 'insert', 'COMMIT']);
