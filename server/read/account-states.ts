@@ -56,7 +56,7 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
     const { changed, ...common } = after;
     // Numbers only rise; anything else is another database, of which nothing is known yet.
     const isLater = (common.generation?.generation ?? 0) > (before?.generation?.generation ?? 0);
-    held = { ...common, accounts: before !== null && isLater ? before.accounts : new Map() };
+    held = { ...common, accounts: before !== null && isLater ? before.accounts : new Map<Address, BalanceRow[]>() };
     for (const row of changed) replaceRow(held.accounts, row);
     return held;
   }
