@@ -1,17 +1,17 @@
 /** States of accounts from memory are those of the database, whatever was committed, reversed or restarted between two requests. */
 import { expect } from 'chai';
-import type { Address } from '../../core/types.js';
-import { commitGeneration } from '../../ledger/chain/ledger-log.js';
-import { readCapitalOrigin, restartCapital } from '../../ledger/chain/operator-capital.js';
-import { reverseGenerations } from '../../ledger/chain/reversals.js';
-import { readTx } from '../../ledger/db/db.js';
-import { fillSeqs, lastGeneration, makerBalances } from '../../ledger/views/reads.js';
-import type { Db, GenerationWrite } from '../../ledger/types.js';
-import { createAccountStates } from '../../server/read/account-states.js';
-import type { AccountState } from '../../server/read/deps.js';
-import { forEachDatabase } from '../support/db.js';
-import { blockOf, deposit, fillOf, generationOf, OPERATOR, withFills } from '../support/generations.js';
-import { MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
+import type { Address } from '../../../core/types.js';
+import { commitGeneration } from '../../../ledger/chain/ledger-log.js';
+import { readCapitalOrigin, restartCapital } from '../../../ledger/chain/operator-capital.js';
+import { reverseGenerations } from '../../../ledger/chain/reversals.js';
+import { readTx } from '../../../ledger/db/db.js';
+import { fillSeqs, lastGeneration, makerBalances } from '../../../ledger/views/reads.js';
+import type { Db, GenerationWrite } from '../../../ledger/types.js';
+import { createAccountStates } from '../../../server/read/account-states.js';
+import type { AccountState } from '../../../server/read/deps.js';
+import { forEachDatabase } from '../../support/db.js';
+import { blockOf, deposit, fillOf, generationOf, OPERATOR, withFills } from '../../support/generations.js';
+import { MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
 const WEI = 10n ** 18n;
