@@ -75,6 +75,8 @@ export const BATCH = 50;
 /** Share of a core beyond which waiting grows out of proportion. */
 export const MOST_USE = 0.7;
 const DAY_SEC = 86_400;
+/** A record that prolongs a curve: kind, market, number, deadline, and the number that it prolongs. */
+const TOUCH_BYTES = 1 + 32 + 4 + 4 + 4;
 
 export interface Cost {
   batchesPerSec: number;
@@ -111,7 +113,7 @@ export function costOf(load: Load, figures: Figures): Cost {
   const posted = busyMarkets + quietMarkets * load.quietPostShare;
   const touched = ((quietMarkets - quietMarkets * load.quietPostShare) * blockSec) / 60;
   const gasPerBlock = figures.postGas + (posted - 1) * figures.postPerMarketGas + touched * figures.touchPerMarketGas;
-  const bytesPerBlock = figures.postBytes + (posted - 1 + touched) * figures.postPerMarketBytes;
+  const bytesPerBlock = figures.postBytes + (posted - 1) * figures.postPerMarketBytes + touched * TOUCH_BYTES;
   const perSec = (ms: number, count: number): number => (ms * count) / 1_000;
   const gatewayCores = perSec(figures.modify50Ms, batchesPerSec) + perSec(figures.limitsMs, limitsPerSec);
   return {

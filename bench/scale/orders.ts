@@ -14,8 +14,9 @@ const LONE = 12;
 const READ_MS = 200;
 /** Batches of each maker that are open at once when the heap is measured. */
 const HEAP_BATCHES = 8;
-/** The engine goes on compiling for thousands of requests. */
-const WARM_ROUNDS = 8;
+/** The engine goes on compiling for some thousand batches and requests. */
+const WARM_ROUNDS = 24;
+const WARM_READS_MS = 1_500;
 const ROUNDS = 7;
 
 interface Measured extends CpuTime {
@@ -53,7 +54,8 @@ const WHAT: Record<Case, string> = {
 export async function measureOrders(url: string, bare: Bare, rounds = ROUNDS): Promise<ScaleRow[]> {
   const server = await startScaleServer(url, CONNECTIONS);
   try {
-    for (let round = 0; round < WARM_ROUNDS; round += 1) await runRound(server, bare, round);
+    for (let round = 0; round < WARM_ROUNDS; round += 1) await sendRound(server, round, 1);
+    await server.reader.rate({ path: limitsPath(0) }, WARM_READS_MS);
     const measured: Round[] = [];
     for (let round = 0; round < rounds; round += 1) measured.push(await runRound(server, bare, WARM_ROUNDS + round));
     return [...rowsOf(measured), bytesRow('heapPerOrder', 'heap per open order', await heapPerOrder(server), null)];
@@ -99,8 +101,12 @@ function rowsOf(rounds: readonly Round[]): ScaleRow[] {
   ];
 }
 
-/** Every maker that takes part places, modifies and cancels a batch, then single orders; then one order by itself, and reads. */
-async function runRound(server: ScaleServer, bare: Bare, round: number): Promise<Round> {
+const limitsPath = (maker: number): string => `/v0/makers/${makers[maker]}/limits`;
+
+type Sent = Pick<Round, 'single' | 'lone' | 'place50' | 'modify50' | 'cancel50' | 'batchBytes' | 'rowBytes'>;
+
+/** Every maker that takes part places, modifies and cancels a batch, then single orders; then one of them `lone` orders by itself. */
+async function sendRound(server: ScaleServer, round: number, lones: number): Promise<Sent> {
   const own = Array.from({ length: CONNECTIONS }, (_, i) => (round * CONNECTIONS + i) % QUOTING);
   const timed = async (count: number, work: () => Promise<void>): Promise<Measured> => {
     const before = await server.cpu();
@@ -131,15 +137,8 @@ async function runRound(server: ScaleServer, bare: Bare, round: number): Promise
   const rowsAfter = await server.log();
   for (let turn = 0; turn < SINGLES; turn += 1)
     await cancelAll(own, singles.oids.slice(turn * CONNECTIONS, (turn + 1) * CONNECTIONS));
-  const lone = await sent(Array.from({ length: LONE }, () => [placeBody(own[0]!, 1, round)]));
+  const lone = await sent(Array.from({ length: lones }, () => [placeBody(own[0]!, 1, round)]));
   await cancelAll([own[0]!], [lone.oids.flat()]);
-
-  const path = `/v0/makers/${makers[own[0]!]}/limits`;
-  const beforeReads = await server.cpu();
-  const startedMs = performance.now();
-  const perSec = await server.reader.rate({ path }, READ_MS);
-  const reads = Math.round((perSec * (performance.now() - startedMs)) / 1_000);
-  const limits = { ...(await server.cpuSince(beforeReads)), count: reads };
 
   return {
     single: singles.measured,
@@ -147,9 +146,21 @@ async function runRound(server: ScaleServer, bare: Bare, round: number): Promise
     place50: placed.measured,
     modify50: modified.measured,
     cancel50,
-    limits,
     batchBytes: (after.bytes - before.bytes) / CONNECTIONS,
     rowBytes: (rowsAfter.bytes - rowsBefore.bytes) / (rowsAfter.rows - rowsBefore.rows),
-    recoveryUs: await bare.recoveryUs(),
   };
+}
+
+/** A round of actions, then one of reads. */
+async function runRound(server: ScaleServer, bare: Bare, round: number): Promise<Round> {
+  const sent = await sendRound(server, round, LONE);
+  const path = limitsPath((round * CONNECTIONS) % QUOTING);
+  // An account is read once and then held; makers ask again and again.
+  await server.reader.rate({ path }, 1);
+  const before = await server.cpu();
+  const startedMs = performance.now();
+  const perSec = await server.reader.rate({ path }, READ_MS);
+  const count = Math.round((perSec * (performance.now() - startedMs)) / 1_000);
+  const limits = { ...(await server.cpuSince(before)), count };
+  return { ...sent, limits, recoveryUs: await bare.recoveryUs() };
 }

@@ -1,6 +1,6 @@
 /** What bench:scale is measured with: four markets over five tokens, as the sandbox has with `--markets 4`, and makers that are funded in all of them. */
 import { createMarket } from '../../core/market.js';
-import type { Address, Market } from '../../core/types.js';
+import type { Market } from '../../core/types.js';
 import { commitGeneration } from '../../ledger/chain/ledger-log.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
@@ -11,9 +11,9 @@ import { makers, signedBody } from '../gateway/requests.js';
 
 const FUNDS_UNITS = 10n ** 30n;
 
-const token = (symbol: string, digit: string, decimals: number) => ({
+const token = (symbol: string, digit: string, decimals: number): Market['base'] => ({
   symbol,
-  address: `0x${digit.repeat(40)}` as Address,
+  address: `0x${digit.repeat(40)}`,
   decimals,
 });
 const [weth, usdc, dai, cbbtc] = [

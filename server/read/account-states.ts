@@ -25,6 +25,7 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
   let held: Held | null = null;
   let looking: Promise<Held> | null = null;
   let nextLook: Promise<Held> | null = null;
+  const readingAccounts = new Map<Address, Promise<AccountState>>();
 
   /** What is true of the newest generation that was durable when this was called, or of a later one. */
   function newest(): Promise<Held> {
@@ -55,12 +56,21 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
     const { changed, ...common } = after;
     // Numbers only rise; anything else is another database, of which nothing is known yet.
     const isLater = (common.generation?.generation ?? 0) > (before?.generation?.generation ?? 0);
-    held = { ...common, accounts: before !== null && isLater ? before.accounts : new Map() };
+    held = { ...common, accounts: before !== null && isLater ? before.accounts : new Map<Address, BalanceRow[]>() };
     for (const row of changed) replaceRow(held.accounts, row);
     return held;
   }
 
-  async function readAccount(account: Address): Promise<AccountState> {
+  /** Requests for one account that is not held share a read; each compares its generation with the one that it has seen itself. */
+  function readAccount(account: Address): Promise<AccountState> {
+    const known = readingAccounts.get(account);
+    if (known !== undefined) return known;
+    const reading = readNow(account).finally(() => readingAccounts.delete(account));
+    readingAccounts.set(account, reading);
+    return reading;
+  }
+
+  async function readNow(account: Address): Promise<AccountState> {
     const state = await readTx(db, async (tx) => ({
       ...(await readCommon(tx)),
       balances: await makerBalances(tx, account),

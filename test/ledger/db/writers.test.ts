@@ -394,16 +394,17 @@ function declareStandby(open: OpenTestDb): void {
     const db = await open();
     const writer = await acquireWriter(db, 'order');
     const own = Object.getOwnPropertyDescriptor(pg.Client.prototype, 'query')!;
-    const query = own.value as (config: { text: string }, done: (error: Error | null) => void) => unknown;
+    type Answered = (error: Error | null, ...rest: unknown[]) => void;
+    const query = own.value as (config: { text: string }, done: Answered) => unknown;
     const sent: string[] = [];
     const answered: string[] = [];
     let isFailing = false;
-    const watched = function (this: pg.Client, config: { text: string }, done: (error: Error | null) => void): unknown {
+    const watched = function (this: pg.Client, config: { text: string }, done: Answered): unknown {
       const text = /^\s*(?:BEGIN|update writers|select|insert|COMMIT|ROLLBACK)/i.exec(config.text)?.[0] ?? config.text;
       sent.push(text);
       const noted = (error: Error | null, ...rest: unknown[]): void => {
         answered.push(text);
-        (done as (error: Error | null, ...rest: unknown[]) => void)(error, ...rest);
+        done(error, ...rest);
       };
       // As an answer would come: later than this call.
       if (isFailing && text === 'BEGIN') return setImmediate(() => noted(new Error('no BEGIN')));
@@ -426,7 +427,7 @@ function declareStandby(open: OpenTestDb): void {
         .that.includes('no BEGIN');
       expect(sent).not.to.include('insert');
       isFailing = false;
-      await sleep(50);
+      while (answered.length < sent.length) await sleep(10);
       [sent, answered].forEach((list) => list.splice(0));
       await appendOne();
       expect(sent).to.deep.equal(['BEGIN', 'update writers', 'select', 'insert', 'COMMIT']);

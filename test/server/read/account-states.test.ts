@@ -1,17 +1,17 @@
 /** States of accounts from memory are those of the database, whatever was committed, reversed or restarted between two requests. */
 import { expect } from 'chai';
-import type { Address } from '../../core/types.js';
-import { commitGeneration } from '../../ledger/chain/ledger-log.js';
-import { readCapitalOrigin, restartCapital } from '../../ledger/chain/operator-capital.js';
-import { reverseGenerations } from '../../ledger/chain/reversals.js';
-import { readTx } from '../../ledger/db/db.js';
-import { fillSeqs, lastGeneration, makerBalances } from '../../ledger/views/reads.js';
-import type { Db, GenerationWrite } from '../../ledger/types.js';
-import { createAccountStates } from '../../server/read/account-states.js';
-import type { AccountState } from '../../server/read/deps.js';
-import { forEachDatabase } from '../support/db.js';
-import { blockOf, deposit, fillOf, generationOf, OPERATOR, withFills } from '../support/generations.js';
-import { MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
+import type { Address } from '../../../core/types.js';
+import { commitGeneration } from '../../../ledger/chain/ledger-log.js';
+import { readCapitalOrigin, restartCapital } from '../../../ledger/chain/operator-capital.js';
+import { reverseGenerations } from '../../../ledger/chain/reversals.js';
+import { readTx } from '../../../ledger/db/db.js';
+import { fillSeqs, lastGeneration, makerBalances } from '../../../ledger/views/reads.js';
+import type { Db, GenerationWrite } from '../../../ledger/types.js';
+import { createAccountStates } from '../../../server/read/account-states.js';
+import type { AccountState } from '../../../server/read/deps.js';
+import { forEachDatabase } from '../../support/db.js';
+import { blockOf, deposit, fillOf, generationOf, OPERATOR, withFills } from '../../support/generations.js';
+import { MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
 const WEI = 10n ** 18n;
@@ -103,6 +103,19 @@ describe('states of accounts from memory', () => {
       statements = 0;
       await stateOf(bob);
       expect(statements, `after ${once} for the generation`).to.equal(1);
+    });
+
+    it('read an account once for all who ask for it at the same time', async () => {
+      await commit(1, { listed: MARKETS });
+      await commit(2, both(2));
+      await stateOf(bob);
+      statements = 0;
+      await stateOf(carol);
+      const alone = statements;
+      statements = 0;
+      const states = await Promise.all(Array.from({ length: 40 }, () => stateOf(alice)));
+      expect(statements, 'and one more look by those that came during the first').to.be.at.most(2 * alone);
+      for (const state of states) expect(state).to.deep.equal(await stored(alice));
     });
 
     it('never answer from before a commit that the request came after', async () => {
