@@ -5,7 +5,7 @@ import type { Figures } from './model.js';
 import type { Figure, ScaleRow } from './rows.js';
 
 /** A figure as it was measured, and by what. */
-export interface Measured {
+interface Measured {
   value: number;
   unit: 'ms' | 'B' | 'gas';
   what: string;

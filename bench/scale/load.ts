@@ -6,7 +6,7 @@
 import { holds } from '../gateway/measure.js';
 import { QUOTING } from '../gateway/requests.js';
 import { figureValues } from './figures.js';
-import { BATCH, costOf, MOST_USE, TODAY, type Load } from './model.js';
+import { BATCH, costOf, TODAY, type Load } from './model.js';
 import { startScaleServer } from './server.js';
 import { simulate, type SimulatedRun } from './simulate.js';
 import { modifyBody, placeBody, restingOids } from './world.js';
@@ -19,6 +19,8 @@ const MOST_FACTOR = 2;
 const COMMIT_MS = 3;
 const SIMULATED_SEC = 5;
 const SEED = 1;
+/** Shards are sized for 0.7 of a core; chance makes one of them a little busier. */
+const MOST_BUSY = 0.8;
 /** A batch is answered within so long by a deployment of the model's size. */
 const MOST_P99_MS = 250;
 
@@ -47,7 +49,7 @@ export async function runLoad(url: string, seconds: number): Promise<LoadReport>
       ...{ goal: '', what: 'CPU of a batch under load / in the model', unit: 'x' },
       ...{ value: real.ms / figures.modify50Ms, bound: { atMost: MOST_FACTOR } },
     },
-    { goal: '', what: 'busiest sequencer', unit: 'x', value: run.sequencerUse, bound: { atMost: MOST_USE + 0.1 } },
+    { goal: '', what: 'busiest sequencer', unit: 'x', value: run.sequencerUse, bound: { atMost: MOST_BUSY } },
     { goal: '', what: 'p99', unit: 'ms', value: run.p99Ms, bound: { atMost: MOST_P99_MS } },
   ];
   const lines = [

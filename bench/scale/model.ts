@@ -148,7 +148,7 @@ export const SCENARIOS: readonly [name: string, load: Load][] = [
 ];
 
 /** Where each part ends on one core or one thread of its own. */
-export interface Limits {
+interface Limits {
   /** Batches of 50 per second of one gateway, and makers that send five of them a second. */
   batchesPerSec: number;
   busyMakers: number;

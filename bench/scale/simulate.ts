@@ -4,7 +4,7 @@
  * says how busy each part is. Pure: a seed gives the same run.
  */
 
-export interface SimulatedParts {
+interface SimulatedParts {
   /** Shards, each with a sequencer. A batch is of one of them. */
   shards: number;
   /** Edges that all shards share; 0 when the sequencer does all by itself. */
@@ -31,7 +31,7 @@ export interface SimulatedRun {
 }
 
 /** Numbers from 0 to 1, the same for a seed: mulberry32. */
-export function randomOf(seed: number): () => number {
+function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

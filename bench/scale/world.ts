@@ -23,7 +23,7 @@ const [weth, usdc, dai, cbbtc] = [
   token('cbBTC', '4', 8),
 ];
 
-export const markets: Market[] = [
+const markets: Market[] = [
   createMarket({ index: 0, base: weth, quote: usdc, lotUnits: 10n ** 14n, tickLotUnits: 1n, maxTtlSec: 60 }),
   createMarket({ index: 1, base: weth, quote: dai, lotUnits: 10n ** 14n, tickLotUnits: 10n ** 12n, maxTtlSec: 60 }),
   createMarket({ index: 2, base: cbbtc, quote: usdc, lotUnits: 10n ** 3n, tickLotUnits: 1n, maxTtlSec: 60 }),
