@@ -77,9 +77,9 @@ export function edgeProblems(
       hasTls && NATS_URL?.some((url) => !url.startsWith('tls:')) === true,
       'NATS_URL: must name tls:// servers only, since certificates are set',
     ],
-    ...[NATS_CREDENTIALS, NATS_CA, NATS_CERT, NATS_KEY].map((path): [boolean, string] => [
+    ...Object.entries({ NATS_CREDENTIALS, NATS_CA, NATS_CERT, NATS_KEY }).map(([name, path]): [boolean, string] => [
       path !== undefined && !isReadable(path),
-      `NATS: can't read ${path}`,
+      `${name}: can't read ${path}`,
     ]),
   ];
 }

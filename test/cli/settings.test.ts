@@ -143,6 +143,36 @@ describe('settings', () => {
     expect(problemsOf({ POST_BUDGET_GWEI_PER_HOUR: '0' }), 'no limit').to.deep.equal([]);
   });
 
+  it('of edges say what is missing, and what does not go together', () => {
+    const edge = {
+      ROLES: 'edge',
+      DATABASE_URL: 'postgres://127.0.0.1/none',
+      NATS_URL: 'nats://127.0.0.1:4222',
+      EDGE_SECRET: 'x'.repeat(32),
+    };
+    expect(problemsOf(edge)).to.deep.equal([]);
+    expect(problemsOf({ NATS_PASSWORD: 'of init', EDGE_SECRET: 'x'.repeat(32) }), 'without NATS').to.deep.equal([]);
+    const wrong: [changes: Record<string, string>, problem: RegExp][] = [
+      [{ ROLES: 'edge,gateway' }, /^ROLES: edge stands alone/],
+      [{ NATS_URL: '' }, /^NATS_URL: required/],
+      [{ NATS_URL: 'http://127.0.0.1' }, /^NATS_URL/],
+      [{ NATS_URL: 'nats://somebody:something@127.0.0.1:4222' }, /^NATS_URL: names a user/],
+      [{ EDGE_SECRET: '' }, /^EDGE_SECRET: required/],
+      [{ EDGE_SECRET: 'short' }, /^EDGE_SECRET: must have at least 32/],
+      [{ DATABASE_URL: 'sqlite:none' }, /^DATABASE_URL: names SQLite/],
+      [{ NATS_CREDENTIALS: usual['MANIFEST']!, NATS_PASSWORD: 'x' }, /^NATS_CREDENTIALS: in place/],
+      [{ NATS_CREDENTIALS: join(folder, 'none') }, /^NATS_CREDENTIALS: can't read/],
+      [{ NATS_CA: usual['MANIFEST']! }, /^NATS_URL: must name tls/],
+      [{ NATS_URL: 'tls://127.0.0.1:4222', NATS_CERT: usual['MANIFEST']! }, /^NATS_CERT: only with NATS_KEY/],
+      [{ METRICS_PORT: '8080' }, /^METRICS_PORT: must not be PORT/],
+    ];
+    for (const [changes, problem] of wrong) {
+      const problems = problemsOf({ ...edge, ...changes });
+      expect(problems, JSON.stringify(changes)).to.have.length(1);
+      expect(problems[0]).to.match(problem);
+    }
+  });
+
   it('that name what is not listed are told', () => {
     const names = {
       OPERATOR_FLOORS: 'USDC=1,USDD=2',
