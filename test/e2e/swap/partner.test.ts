@@ -17,9 +17,8 @@ const APP_DATA = `0x${'5c'.repeat(32)}`;
 const BPS = 35;
 const ETHER = 10n ** 18n;
 const DOLLAR = 10n ** 6n;
-const TOKENS = ['WETH', 'USDC'] as const;
 
-type Symbol = (typeof TOKENS)[number];
+type Symbol = 'WETH' | 'USDC';
 type PartnerQuote = QuoteAnswer & { partnerFee: { partner: string; bps: number; amount: string; token: string } };
 type PartnerOrder = OrderAnswer & {
   partner: string;

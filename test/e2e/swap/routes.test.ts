@@ -3,7 +3,8 @@
  * what was quoted, to the unit.
  */
 import { expect } from 'chai';
-import { Contract, MaxUint256, parseUnits, type Wallet } from 'ethers';
+import type { Contract } from 'ethers';
+import { MaxUint256, parseUnits, type Wallet } from 'ethers';
 import { OrderSettler__factory } from '../../../typechain-types/index.js';
 import { forOneDatabase } from '../../support/db.js';
 import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';

@@ -48,7 +48,7 @@ const QUERIES: ((i: number) => object)[] = [
   (i) => knex('one').where('a', i).pluck('b'),
   (i) =>
     knex('one')
-      .where((group) => group.where('a', i).orWhere('b', i))
+      .where((group) => void group.where('a', i).orWhere('b', i))
       .where('c', i),
   (i) => knex('one').whereRaw('a = ?', [i]).where('b', i),
   (i) => knex('one as x').join('two as y', 'x.a', 'y.a').where('x.b', i),
