@@ -45,7 +45,7 @@ export const lockOutbox = (tx: Transaction): Promise<unknown> => tx.raw('lock ta
 export const HOLD_MS = 10_000;
 
 /** Ends each later statement of a transaction by when the outbox has been held for too long. Called before each one that reads rows. */
-export type LimitHold = () => Promise<void>;
+type LimitHold = () => Promise<void>;
 
 /**
  * Runs a change under the lock of the outbox, and notes it in the operator log in the same transaction. Throws PartitionError `LOCKED`, and `TOO_LONG`

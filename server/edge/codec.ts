@@ -36,7 +36,7 @@ export interface Batch extends BatchHead {
 }
 
 /** Why an action has no reply of the exchange wire. `busy`: not taken up, and may be sent again. */
-export type FailureCode = 'busy' | 'standby' | 'write_failed' | 'outcome_unknown';
+type FailureCode = 'busy' | 'standby' | 'write_failed' | 'outcome_unknown';
 
 /** What became of one action. */
 export type Answer = { reply: ExchangeReply } | { failure: FailureCode; message: string };

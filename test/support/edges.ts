@@ -10,7 +10,7 @@ import { startNats, type Nats } from './nodes/nats.js';
 import { accountOf, startStack, until, type Stack, type TestDatabase } from './stack.js';
 
 export const GATEWAY = 'gateway';
-export const OTHERS = 'watcher,poster,settler,executor';
+const OTHERS = 'watcher,poster,settler,executor';
 const SECRET = 'a secret of tests, which protects nothing';
 
 interface SignedBody {

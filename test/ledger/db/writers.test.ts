@@ -5,7 +5,7 @@ import { CommitUnknownError, WriterLostError } from '../../../ledger/errors.js';
 import { migrations } from '../../../ledger/migrations/index.js';
 import type { Migration } from '../../../ledger/migrations/tables.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../../ledger/orders/order-log.js';
-import type { Db, Transaction, Writer } from '../../../ledger/types.js';
+import type { Db, Writer } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { SILENT_MS } from '../../../ledger/db/pg-lock.js';
 import { startChild } from '../../support/child.js';

@@ -3,9 +3,8 @@ import { keccakText } from '../../../core/hash.js';
 import type { Reader, Signer, TypedData } from '../../../sdk/src/taker.js';
 
 export const addressOf = (digit: string): string => `0x${digit.repeat(40)}`;
-export const [custodian, entrypoint, orderSettler, permit2] = ['1', '2', '3', '4'].map(addressOf) as [
-  ...[string, string, string, string],
-];
+const [custodian, entrypoint, orderSettler] = ['1', '2', '3'].map(addressOf) as [string, string, string];
+export const permit2 = addressOf('4');
 export const [WETH, USDC, FAKE] = ['5', '6', '7'].map(addressOf) as [string, string, string];
 const tokens = { WETH: { address: WETH, decimals: 18 }, USDC: { address: USDC, decimals: 6 } };
 export const contracts = { chainId: 8453, custodian, entrypoint, orderSettler, permit2, tokens };

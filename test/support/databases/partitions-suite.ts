@@ -16,7 +16,7 @@ export const DAY_MS = 86_400_000;
 const REORG_BLOCKS = 64;
 
 /** What each test has: a new database whose tables may be divided, keepers on it, and a folder of its own. */
-export interface PartitionsSuite {
+interface PartitionsSuite {
   readonly chain: ManualChain;
   readonly stack: KeeperStack;
   readonly db: Db;
