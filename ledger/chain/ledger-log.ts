@@ -15,7 +15,7 @@ import { groupBy } from '../db/lists.js';
 import { insertHalt } from './halts.js';
 import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
-import { marketDataAfter, storeMarketData } from '../market-data/projection.js';
+import { marketDataAfter, storeMarketData, type MarketDataChange } from '../market-data/projection.js';
 import { middlesOf } from '../accounts/middles.js';
 import { updateActivity } from '../accounts/projection.js';
 import { insertPairGains } from './pair-gains.js';
@@ -53,19 +53,21 @@ export async function commitGeneration(
   { operator }: { operator: Address },
 ): Promise<'committed' | 'replayed'> {
   // All that is read before anything is written, in one round trip.
-  const [head, markets, before, named, touched, marketData] = await allOrFirstError([
+  const [head, markets, before, named, touched, traded] = await allOrFirstError([
     lastGeneration(tx),
     readMarkets(tx),
     readProgressBefore(tx, write),
     namesOf(tx, write),
     loadTouched(tx, write),
-    marketDataAfter(tx, write.fills),
+    tradedAfter(tx, write),
   ]);
   if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
   checkBlocks(write, head);
   checkListed(write.listed, markets.length);
   markets.push(...write.listed);
   const progress = checkFills(write.fills, markets, before);
+  if (traded instanceof TypeError) throw traded;
+  const marketData = traded;
   checkEntries(write, markets, operator);
   if ('error' in named) throw named.error;
   const { names } = named;
@@ -107,7 +109,17 @@ export async function commitGeneration(
   return 'committed';
 }
 
-/** The names of a generation's postings, or why they have none: those of one that is stored already are taken, and that is no fault. */
+/** What the fills change of the market data. Fills that contradict themselves make no sense here: the checks say what is wrong with them. */
+const tradedAfter = (tx: Knex.Transaction, { fills }: GenerationWrite): Promise<MarketDataChange | TypeError> =>
+  marketDataAfter(tx, fills).catch((error: unknown) => {
+    if (error instanceof TypeError) return error;
+    throw error;
+  });
+
+/**
+ * The names of a generation's postings, or why they have none: those of one that is stored already are taken, and that is no fault. An error of
+ * the database is thrown at once, since it fails all statements after it.
+ */
 const namesOf = (
   tx: Knex.Transaction,
   { entries }: GenerationWrite,
@@ -117,7 +129,10 @@ const namesOf = (
     entries.map(({ ref }) => ref),
   ).then(
     (names) => ({ names }),
-    (error: unknown) => ({ error }),
+    (error: unknown) => {
+      if (error instanceof LedgerInvariantError) return { error };
+      throw error;
+    },
   );
 
 async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promise<'replayed'> {

@@ -35,7 +35,7 @@ export interface PartDetails {
 }
 
 /** What fills add, to be stored with them. */
-interface MarketDataChange {
+export interface MarketDataChange {
   details: ReadonlyMap<AttributedPart, PartDetails>;
   candles: MarketCandle[];
   positions: MakerPosition[];

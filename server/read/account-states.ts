@@ -1,5 +1,6 @@
 import type { Address } from '../../core/types.js';
 import { readBalancesAfter } from '../../ledger/chain/ledger-log.js';
+import { readGeneration } from '../../ledger/chain/generations.js';
 import { readCapitalOrigin } from '../../ledger/chain/operator-capital.js';
 import { readTx } from '../../ledger/db/db.js';
 import { fillSeqs, lastGeneration, makerBalances } from '../../ledger/views/reads.js';
@@ -52,11 +53,11 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
     const after = await readTx(db, async (tx) => ({
       ...(await readCommon(tx)),
       changed: before === null ? [] : await readBalancesAfter(tx, before.generation?.generation ?? 0),
+      isKnown: before?.generation != null && (await isStored(tx, before.generation)),
     }));
-    const { changed, ...common } = after;
-    // Numbers only rise; anything else is another database, of which nothing is known yet.
-    const isLater = (common.generation?.generation ?? 0) > (before?.generation?.generation ?? 0);
-    held = { ...common, accounts: before !== null && isLater ? before.accounts : new Map<Address, BalanceRow[]>() };
+    const { changed, isKnown, ...common } = after;
+    // Without the generation that is held this is another database, such as a promoted replica, of which nothing is known yet.
+    held = { ...common, accounts: before !== null && isKnown ? before.accounts : new Map<Address, BalanceRow[]>() };
     for (const row of changed) replaceRow(held.accounts, row);
     return held;
   }
@@ -108,6 +109,9 @@ async function readCommon(tx: Queryable): Promise<Omit<AccountState, 'balances'>
 }
 
 type Head = AccountState['generation'];
+
+const isStored = async (tx: Queryable, held: NonNullable<Head>): Promise<boolean> =>
+  isSame(await readGeneration(tx, held.generation), held);
 
 /** A number is used once: a reversal, too, is a generation of its own. The hash tells a restored database apart. */
 const isSame = (a: Head, b: Head): boolean => a?.generation === b?.generation && a?.blockHash === b?.blockHash;

@@ -54,6 +54,11 @@ describe('ledger log', () => {
           () => change(trading(2), (one) => (one.decomposition.operatorGainUnits *= -1n)),
         ],
         ['parts of other orders', 'fill_parts', () => change(trading(2), (one) => (one.orderFills[0]!.oid = 77))],
+        [
+          'a part too many',
+          'fill_parts',
+          () => change(trading(2), (one) => void one.orderFills.push({ ...one.orderFills.at(-1)! })),
+        ],
         ['a missing part', 'fill_parts', () => change(trading(2), (one) => void one.orderFills.pop())],
         ['a fill without postings', 'fill_entries', () => ({ ...trading(2), entries: [] })],
         [

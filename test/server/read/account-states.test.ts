@@ -87,6 +87,17 @@ describe('states of accounts from memory', () => {
       await check('after a restart of the counters');
     });
 
+    it('forget what another database had stored under the same numbers', async () => {
+      await commit(1, { listed: MARKETS });
+      await commit(2, both(2));
+      await check('after deposits');
+      await db.knex('generations').where('generation', 2).update('block_hash', blockOf(77).hash);
+      await db.knex('balances').where('account', alice).update('balance_units', String(3n * WEI));
+      const blocks = [{ ...blockOf(103), parentHash: blockOf(77).hash }];
+      await commit(3, { ...deposit(3, 0, bob, USDC.address, 7n), blocks });
+      await check('after a generation of the other database');
+    });
+
     it('look once for all requests that come meanwhile, and read an account once', async () => {
       await commit(1, { listed: MARKETS });
       await commit(2, both(2));
