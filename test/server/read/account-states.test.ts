@@ -92,7 +92,10 @@ describe('states of accounts from memory', () => {
       await commit(2, both(2));
       await check('after deposits');
       await db.knex('generations').where('generation', 2).update('block_hash', blockOf(77).hash);
-      await db.knex('balances').where('account', alice).update('balance_units', String(3n * WEI));
+      await db
+        .knex('balances')
+        .where('account', alice)
+        .update('balance_units', String(3n * WEI));
       const blocks = [{ ...blockOf(103), parentHash: blockOf(77).hash }];
       await commit(3, { ...deposit(3, 0, bob, USDC.address, 7n), blocks });
       await check('after a generation of the other database');
