@@ -22,7 +22,7 @@ import { measureHttp, temporaryDatabases, type HttpFigures } from './http.js';
 const WORST_PRICE_BPS = -5;
 const WORST_WHOLE_BPS = -50;
 /** How much more CPU the plan for a new account may take than the best one for anyone. */
-const NEWCOMER_RATIO = 3;
+const NEWCOMER_RATIO = 10;
 
 const text = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
 

@@ -35,7 +35,7 @@ import { createCover, type Filling, type Tried, type Trusted } from './covered.j
 import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
-import { EXECUTOR_UNFUNDED, NONCE_USED, type Refusal } from './refusals.js';
+import { EXECUTOR_UNFUNDED, NONCE_USED, TOKEN_QUARANTINED, type Refusal } from './refusals.js';
 import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
@@ -327,7 +327,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (!second.ok) return alone;
     if (!first.ok) return { fillings: [second], refusal: null };
     const { kind, feeUnits } = quote;
-    const burden = burdenOf(parts.map(({ id }) => id));
+    const burden = burdenOf(idsOf(parts));
     const isSecondBetter = isBetter(kind, withBurden(kind, { ...second, feeUnits }, burden), { ...first, feeUnits });
     return { fillings: isSecondBetter ? [second, first] : [first, second], refusal: null };
   }
@@ -355,15 +355,14 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   ): Promise<Trusted[] | Refusal> {
     let trusted = await coveredOf(one, fillings, risk, head);
     if (!('code' in trusted)) return trusted;
-    const keyOf = (ids: readonly string[]): string => ids.join();
-    const refused = new Set(fillings.map(({ parts }) => keyOf(parts.map(({ id }) => id))));
+    const refused = new Set(fillings.map(({ parts }) => idsOf(parts).join()));
     const way: WayOf = (ids, checks) =>
-      venuesIn(ids) === 1 && !refused.has(keyOf(ids)) ? risk.way(ids, checks) : null;
+      venuesIn(ids) === 1 && !refused.has(ids.join()) ? risk.way(ids, checks) : null;
     const burdenOf = await economics.burdenOf(one.quote, head);
     for (let tries = 0; tries < MOST_SINGLES; tries++) {
       const parts = await replan(one.quote, head, burdenOf, way);
       if (parts === null) break;
-      refused.add(keyOf(parts.map(({ id }) => id)));
+      refused.add(idsOf(parts).join());
       const single = await simulateParts(one, parts);
       if (single.ok) trusted = await coveredOf(one, [single], risk, head);
       if (!('code' in trusted)) break;
@@ -457,11 +456,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   };
 }
 
-const TOKEN_QUARANTINED = {
-  code: 'TOKEN_QUARANTINED',
-  message: 'One of the tokens can not be trusted for now',
-};
-
 /** How many attempts sent something since then. */
 const sentSince = (attempts: readonly SwapAttempt[], sinceMs: number): number =>
   attempts.filter(({ result, timeMs }) => result === 'sent' && timeMs >= sinceMs).length;
@@ -481,6 +475,7 @@ function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; ou
   return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
 }
 
+const idsOf = (parts: readonly Part[]): string[] => parts.map(({ id }) => id);
 /** Routes of one part are equal if their source is, whatever the amount. */
 function isSameRoute(a: readonly Part[], b: readonly Part[]): boolean {
   return a.length === 1 && b.length === 1 && a[0]?.id === b[0]?.id;
