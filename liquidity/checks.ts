@@ -5,12 +5,12 @@
 import { ceilDiv, minBig } from '../core/amounts.js';
 import { hopsOf } from '../core/swap/paths.js';
 import { PLACE_CHECKS } from '../core/swap/pricing.js';
-import { OWN } from '../core/swap/source.js';
+import { MAX_CROSSED } from '../core/swap/pool-source.js';
+import { OWN, type Source } from '../core/swap/source.js';
 import type { Part, SplitKind } from '../core/swap/split.js';
 import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
 import type { MarketData } from './market-data.js';
-import { MAX_CROSSED } from './pool-ranges.js';
 import type { StateCheck, VenueTrade } from './venue.js';
 
 interface CheckedRoute {
@@ -49,32 +49,65 @@ export async function routeChecks(
   return all.length < checks.length ? null : all.flat();
 }
 
-/**
- * How many conditions these would be, by what is known of the places at that block, so that nothing is asked for the count; null where there
- * would be none.
- */
+/** As `countOn`, at the places as that block has them, so that nothing is asked for the count. */
 export async function countChecks(
   { sources }: Pick<MarketData, 'sources'>,
   route: CheckedRoute,
   head: Head,
   atSec: number,
 ): Promise<number | null> {
-  const placeOf = async ({ id, sellToken, buyToken }: Omit<VenueTrade, 'kind' | 'inUnits' | 'outUnits'>) =>
-    (await sources(sellToken, buyToken, head, atSec)).find((one) => one.id === id);
-  const quote = async (trade: VenueTrade): Promise<bigint | null> => {
-    const place = await placeOf(trade);
-    return (trade.kind === 'sell' ? place?.outputFor(trade.inUnits) : place?.inputFor(trade.outUnits)) ?? null;
-  };
-  const bounded = await boundedTrades({ sources, quote }, route, head, atSec);
-  if (bounded === null) return null;
+  const places = await Promise.all(
+    route.parts.map(({ id }) =>
+      Promise.all(
+        hopsOf(id, route.sellToken, route.buyToken).map(async (hop) =>
+          (await sources(hop.sellToken, hop.buyToken, head, atSec)).find((one) => one.id === hop.id),
+        ),
+      ),
+    ),
+  );
+  const known = places.map((legs) => legs.filter((one) => one !== undefined));
+  return known.some((legs, i) => legs.length < places[i]!.length) ? null : countOn(route, known);
+}
+
+/**
+ * How many conditions `routeChecks` would give, by the places of each part's legs; null where there would be none. With null for the bound, how
+ * many there are at least, which costs no search.
+ */
+export function countOn(
+  route: Omit<CheckedRoute, 'boundUnits'> & { boundUnits: bigint | null },
+  places: readonly (readonly Source[])[],
+): number | null {
+  const amounts = route.parts.map((part, i) => passedOn(route.kind, part, places[i]!));
+  const known = amounts.filter((one) => one !== null);
+  if (known.length < amounts.length) return null;
+  const { boundUnits } = route;
+  const trades =
+    boundUnits === null
+      ? route.parts.flatMap(({ id }, i) => tradesOf(route, id, known[i]!).map((trade) => ({ trade, boundUnits })))
+      : boundedBy({ ...route, boundUnits }, known);
+  if (trades === null) return null;
+  const legs = places.flat();
   let count = 0;
-  for (const { trade, boundUnits } of bounded) {
-    const place = await placeOf(trade);
-    const crossed = place?.crossed?.(trade.kind, trade.kind === 'sell' ? trade.inUnits : trade.outUnits, boundUnits);
-    if (place === undefined || crossed === null || (crossed ?? 0) > MAX_CROSSED) return null;
-    count += trade.id === OWN ? 1 : PLACE_CHECKS + (crossed ?? 0);
+  for (const [i, { trade, boundUnits: bound }] of trades.entries()) {
+    const { kind, inUnits, outUnits } = trade;
+    const { crossed: ends = () => 0 } = legs[i]!;
+    const crossed = ends(kind, kind === 'sell' ? inUnits : outUnits, bound);
+    if (crossed === null || crossed > MAX_CROSSED) return null;
+    count += trade.id === OWN ? 1 : PLACE_CHECKS + crossed;
   }
   return count;
+}
+
+/** What a part takes, passes from leg to leg and gives by what its places say themselves; null for one that does not trade. */
+function passedOn(kind: SplitKind, { inUnits, outUnits, via }: Part, legs: readonly Source[]): bigint[] | null {
+  const amounts = kind === 'sell' ? [inUnits] : [...(via ?? []), outUnits].reverse();
+  for (const leg of kind === 'sell' ? legs : [...legs].reverse().slice(amounts.length - 1)) {
+    const units = amounts.at(-1)!;
+    const next = kind === 'sell' ? leg.outputFor(units) : leg.inputFor(units);
+    if (next === null) return null;
+    amounts.push(next);
+  }
+  return kind === 'sell' ? amounts : amounts.reverse();
 }
 
 async function boundedTrades(
@@ -85,9 +118,11 @@ async function boundedTrades(
 ): Promise<Bounded[] | null> {
   const amounts = await Promise.all(route.parts.map((part) => amountsNow(data, route, part, head, atSec)));
   const known = amounts.filter((one) => one !== null);
-  if (known.length < amounts.length) return null;
-  return route.kind === 'sell' ? boundedSales(route, known) : boundedPurchases(route, known);
+  return known.length < amounts.length ? null : boundedBy(route, known);
 }
+
+const boundedBy = (route: CheckedRoute, amounts: readonly bigint[][]): Bounded[] | null =>
+  route.kind === 'sell' ? boundedSales(route, amounts) : boundedPurchases(route, amounts);
 
 const isOwn = ({ trade }: Bounded): boolean => trade.id === OWN;
 
@@ -123,7 +158,11 @@ async function amountsNow(
   return amounts;
 }
 
-const tradesOf = ({ kind, sellToken, buyToken }: CheckedRoute, id: string, amounts: readonly bigint[]): VenueTrade[] =>
+const tradesOf = (
+  { kind, sellToken, buyToken }: Omit<CheckedRoute, 'boundUnits'>,
+  id: string,
+  amounts: readonly bigint[],
+): VenueTrade[] =>
   hopsOf(id, sellToken, buyToken).map((hop, i) => ({
     ...hop,
     kind,

@@ -9,8 +9,6 @@ const BITMAP_REACH = 2;
 const WORD_BITS = 256;
 /** Ticks beyond this many, nearest first, are not read: the known depth then ends there. */
 const MAX_TICKS = 60;
-/** Most ticks within a trade whose liquidity is checked before it: each check takes some 10,000 gas. */
-export const MAX_CROSSED = 3;
 
 /** Where a pool is, as its state says. */
 interface PoolPlace {

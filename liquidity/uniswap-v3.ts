@@ -1,11 +1,11 @@
 import { AbiCoder, Interface, getCreate2Address, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
-import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
+import { MAX_CROSSED, poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import { createPoolFinder, type PoolRule } from './pool-finder.js';
-import { MAX_CROSSED, rangesAhead, type KnownRanges } from './pool-ranges.js';
+import { rangesAhead, type KnownRanges } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type StateCheck, type Venue } from './venue.js';
 

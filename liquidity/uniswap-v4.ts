@@ -5,10 +5,10 @@
 import { AbiCoder, Interface, ZeroAddress, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
-import { poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
+import { MAX_CROSSED, poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Address, Hex } from '../core/types.js';
 import { callsAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
-import { MAX_CROSSED, rangesAhead, type KnownRanges } from './pool-ranges.js';
+import { rangesAhead, type KnownRanges } from './pool-ranges.js';
 import { RouterError, createRouterCheck } from './routers.js';
 import { venueKind, type StateCheck, type Venue } from './venue.js';
 

@@ -10,7 +10,7 @@ import { measureAll } from '../gas/measure.js';
 import { routes } from '../gas/report.js';
 import { snapshotOf } from '../gas/snapshot.js';
 import { holds, type Row } from '../gateway/measure.js';
-import { measurePlans } from './plan.js';
+import { measureNewcomers, measurePlans } from './plan.js';
 import { measureExecuted, type ExecutedFigures } from './executed.js';
 import { measurePrices, type PriceFigures } from './prices.js';
 import { measureSources, type SourceFigures } from './sources.js';
@@ -21,6 +21,8 @@ import { measureHttp, temporaryDatabases, type HttpFigures } from './http.js';
 /** How much worse an order may be than Uniswap alone. */
 const WORST_PRICE_BPS = -5;
 const WORST_WHOLE_BPS = -50;
+/** How much more CPU the plan for a new account may take than the best one for anyone. */
+const NEWCOMER_RATIO = 10;
 
 const text = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
 
@@ -105,12 +107,24 @@ const plansRows = (): Row[] =>
     { goal: '', what: `plan among ${sources}, CPU, p99`, value: p99Ms, unit: 'ms', bound: { atMost: 5 } },
   ]);
 
+async function newcomersRows(): Promise<Row[]> {
+  const { anyoneMs, newcomerMs } = await measureNewcomers();
+  const where = 'across ticks of 5 pools';
+  return [
+    { goal: '', what: `plan for a new account ${where}, CPU`, value: newcomerMs, unit: 'ms', bound: null },
+    {
+      ...{ goal: '', what: 'the same / the best plan for anyone', value: newcomerMs / anyoneMs, unit: 'x' },
+      bound: { atMost: NEWCOMER_RATIO },
+    },
+  ];
+}
+
 const databases = temporaryDatabases();
 const parts: Record<string, () => Promise<Row[]> | Row[]> = {
   http: async () => rowsOf(await measureHttp(databases.urlOf)),
   sources: async () => sourcesRows(await measureSources(databases.urlOf('sources'))),
   evasive: async () => evasiveRows(await measureEvasive(databases.urlOf('evasive'))),
-  plans: () => [...plansRows(), ...pricesRows(measurePrices())],
+  plans: async () => [...plansRows(), ...(await newcomersRows()), ...pricesRows(measurePrices())],
   executed: async () => executedRows(await measureExecuted(databases.urlOf('executed'))),
 };
 const only = process.argv.includes('--only')

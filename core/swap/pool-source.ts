@@ -25,12 +25,35 @@ export interface PoolState {
   nearSqrtPrice?: bigint;
 }
 
+/** Most ticks within a trade whose liquidity is checked before it: each check takes some 10,000 gas. */
+export const MAX_CROSSED = 3;
+/** Most answers about one pool that are kept until it is read again: more than the plans of a few quotes ask for. */
+const MOST_KEPT = 64;
+
 /** A v3 pool as a source, exact as far as its ranges are known. */
 export function poolSource(state: PoolState): Source {
   const stretches = stretchesOf(stretchesOfPool(state, feeAdder(state)));
+  const amountOf = (kind: SplitKind) => (units: bigint) => walked(state, kind, units)?.units ?? null;
   return {
-    ...{ id: state.id, ...amountsOf(state), tradedAt: stretches.tradedAt, stretches: stretches.list },
-    crossed: (kind, units, boundUnits) => poolBox(state, kind, units, boundUnits)?.crossed ?? null,
+    ...{ id: state.id, outputFor: amountOf('sell'), inputFor: amountOf('buy') },
+    ...{ tradedAt: stretches.tradedAt, stretches: stretches.list, crossed: crossedIn(state) },
+  };
+}
+
+/** `crossed` of a source, with the newest answers kept: the search for the worst case costs as much as planning a route. */
+function crossedIn(state: PoolState): Required<Source>['crossed'] {
+  const kept = new Map<string, number | null>();
+  return (kind, units, boundUnits) => {
+    const now = walked(state, kind, units)?.crossed ?? null;
+    // The worst case crosses no fewer, and beyond that nobody asks how many.
+    if (now === null || boundUnits === null || now > MAX_CROSSED) return now;
+    const key = `${kind}:${units}:${boundUnits}`;
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    const crossed = poolBox(state, kind, units, boundUnits)?.crossed ?? null;
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(key, crossed);
+    return crossed;
   };
 }
 
@@ -40,50 +63,62 @@ const feeAdder =
   (units: bigint): bigint =>
     units + ceilDiv(units * feePpm, FEE_DENOMINATOR - feePpm);
 
-/** What a pool gives and takes; null for what it can't trade. */
-function amountsOf(state: PoolState): Pick<Source, 'outputFor' | 'inputFor'> {
-  const { zeroForOne, feePpm } = state;
+/** What a trade brings or costs, and how many ranges end within it. */
+interface Walked {
+  units: bigint;
+  crossed: number;
+}
+
+/**
+ * A sale or purchase of `units`, with so much less liquidity in each range (`missing`, by default none), from the state's price on; null for what
+ * the known ranges can't trade.
+ */
+const walked = (state: PoolState, kind: SplitKind, units: bigint, missing = 0n): Walked | null =>
+  kind === 'sell' ? sold(state, units, missing) : bought(state, units, missing);
+
+function sold({ zeroForOne, feePpm, sqrtPrice, ranges }: PoolState, inUnits: bigint, missing: bigint): Walked | null {
   const afterFee = FEE_DENOMINATOR - feePpm;
-  const withFee = feeAdder(state);
-
-  function outputFor(inUnits: bigint): bigint | null {
-    let left = inUnits;
-    let price = state.sqrtPrice;
-    let out = 0n;
-    for (const { liquidity, endSqrtPrice } of state.ranges) {
-      const whole = inputBetween(liquidity, price, endSqrtPrice);
-      const net = (left * afterFee) / FEE_DENOMINATOR;
-      if (net < whole) {
-        out += outputBetween(liquidity, price, priceAfterInput(liquidity, price, net, zeroForOne));
-        return out === 0n ? null : out;
-      }
-      out += outputBetween(liquidity, price, endSqrtPrice);
-      left -= withFee(whole);
-      price = endSqrtPrice;
+  const withFee = feeAdder({ feePpm });
+  let [left, price, out] = [inUnits, sqrtPrice, 0n];
+  for (const [crossed, range] of ranges.entries()) {
+    const { endSqrtPrice } = range;
+    const liquidity = maxBig(range.liquidity - missing, 0n);
+    const whole = inputBetween(liquidity, price, endSqrtPrice);
+    const net = (left * afterFee) / FEE_DENOMINATOR;
+    if (net < whole) {
+      out += outputBetween(liquidity, price, priceAfterInput(liquidity, price, net, zeroForOne));
+      return out === 0n ? null : { units: out, crossed };
     }
-    return left === 0n && out > 0n ? out : null;
+    out += outputBetween(liquidity, price, endSqrtPrice);
+    left -= withFee(whole);
+    if (left === 0n && out > 0n) return { units: out, crossed };
+    price = endSqrtPrice;
   }
+  return null;
+}
 
-  function inputFor(outUnits: bigint): bigint | null {
-    if (outUnits <= 0n) return null;
-    let left = outUnits;
-    let price = state.sqrtPrice;
-    let input = 0n;
-    for (const { liquidity, endSqrtPrice } of state.ranges) {
-      const whole = outputBetween(liquidity, price, endSqrtPrice);
-      if (left < whole) {
-        const next = priceAfterOutput(liquidity, price, left, zeroForOne);
-        return next === null ? null : input + withFee(inputBetween(liquidity, price, next));
-      }
-      input += withFee(inputBetween(liquidity, price, endSqrtPrice));
-      left -= whole;
-      if (left === 0n) return input;
-      price = endSqrtPrice;
+function bought(
+  { zeroForOne, feePpm, sqrtPrice, ranges }: PoolState,
+  outUnits: bigint,
+  missing: bigint,
+): Walked | null {
+  if (outUnits <= 0n) return null;
+  const withFee = feeAdder({ feePpm });
+  let [left, price, input] = [outUnits, sqrtPrice, 0n];
+  for (const [crossed, range] of ranges.entries()) {
+    const { endSqrtPrice } = range;
+    const liquidity = maxBig(range.liquidity - missing, 0n);
+    const whole = outputBetween(liquidity, price, endSqrtPrice);
+    if (left < whole) {
+      const next = priceAfterOutput(liquidity, price, left, zeroForOne);
+      return next === null ? null : { units: input + withFee(inputBetween(liquidity, price, next)), crossed };
     }
-    return null;
+    input += withFee(inputBetween(liquidity, price, endSqrtPrice));
+    left -= whole;
+    if (left === 0n) return { units: input, crossed };
+    price = endSqrtPrice;
   }
-
-  return { outputFor, inputFor };
+  return null;
 }
 
 /** Binary digits that terms of a stretch have behind the point. */
@@ -139,47 +174,38 @@ interface PoolBox {
 export function poolBox(state: PoolState, kind: SplitKind, units: bigint, boundUnits: bigint): PoolBox | null {
   const { zeroForOne, sqrtPrice, nearSqrtPrice = sqrtPrice, ranges } = state;
   const [first] = ranges;
-  const now = traded(state, kind, units);
-  if (first === undefined || now === null) return null;
+  const asNow = walked(state, kind, units);
+  if (first === undefined || asNow === null) return null;
+  const { units: now, crossed: crossedNow } = asNow;
   if (kind === 'sell' ? now < boundUnits : now > boundUnits) return null;
-  const roundingUnits = ROUNDING_UNITS + BigInt(crossedBy(state, kind, units)) * ceilDiv(STEP_UNITS * now, units);
-  const keeps = (one: PoolState, bound: bigint): boolean => {
-    const amount = traded(one, kind, units);
-    return amount !== null && (kind === 'sell' ? amount >= bound + roundingUnits : amount <= bound - roundingUnits);
+  const roundingUnits = ROUNDING_UNITS + BigInt(crossedNow) * ceilDiv(STEP_UNITS * now, units);
+  const keeps = (one: PoolState, missing: bigint, bound: bigint): boolean => {
+    const amount = walked(one, kind, units, missing)?.units;
+    if (amount === undefined) return false;
+    return kind === 'sell' ? amount >= bound + roundingUnits : amount <= bound - roundingUnits;
   };
-  if (!keeps(state, boundUnits)) {
+  if (!keeps(state, 0n, boundUnits)) {
     const { liquidity } = first;
     const [prices, liquidities] = [
       { lowSqrtPrice: sqrtPrice, highSqrtPrice: sqrtPrice },
       { leastLiquidity: liquidity, mostLiquidity: liquidity },
     ];
-    return { ...prices, ...liquidities, crossed: crossedBy(state, kind, units), roundingUnits };
+    return { ...prices, ...liquidities, crossed: crossedNow, roundingUnits };
   }
-  const thinned = (missing: bigint): PoolState => ({
-    ...state,
-    ranges: ranges.map((one) => ({ ...one, liquidity: maxBig(one.liquidity - missing, 0n) })),
-  });
   const halfway = kind === 'sell' ? ceilDiv(now + boundUnits, 2n) : (now + boundUnits) / 2n;
   // Where nothing may be lost, all must stay as it is.
-  const missing = mostOf(0n, maxBig(first.liquidity - 1n, 0n), (some) => keeps(thinned(some), halfway)) ?? 0n;
+  const missing = mostOf(0n, maxBig(first.liquidity - 1n, 0n), (some) => keeps(state, some, halfway)) ?? 0n;
   const moved = (move: bigint): PoolState => ({
-    ...thinned(missing),
+    ...state,
     sqrtPrice: zeroForOne ? sqrtPrice - move : sqrtPrice + move,
   });
   const room = zeroForOne ? sqrtPrice - first.endSqrtPrice : first.endSqrtPrice - sqrtPrice;
   // At the end of the range another liquidity counts.
-  const move = mostOf(0n, maxBig(room - 1n, 0n), (some) => keeps(moved(some), boundUnits)) ?? 0n;
+  const move = mostOf(0n, maxBig(room - 1n, 0n), (some) => keeps(moved(some), missing, boundUnits)) ?? 0n;
   const worst = moved(move);
   const [lowSqrtPrice, highSqrtPrice] = zeroForOne
     ? [worst.sqrtPrice, nearSqrtPrice]
     : [nearSqrtPrice, worst.sqrtPrice];
   const box = { lowSqrtPrice, highSqrtPrice, leastLiquidity: first.liquidity - missing, mostLiquidity: null };
-  return { ...box, crossed: crossedBy(worst, kind, units), roundingUnits };
+  return { ...box, crossed: walked(worst, kind, units, missing)?.crossed ?? -1, roundingUnits };
 }
-
-/** How many ranges end within a trade; -1 for one that they don't hold. */
-const crossedBy = (state: PoolState, kind: SplitKind, units: bigint): number =>
-  state.ranges.findIndex((_, i) => traded({ ...state, ranges: state.ranges.slice(0, i + 1) }, kind, units) !== null);
-
-const traded = (state: PoolState, kind: SplitKind, units: bigint): bigint | null =>
-  kind === 'sell' ? amountsOf(state).outputFor(units) : amountsOf(state).inputFor(units);

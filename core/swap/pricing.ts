@@ -149,14 +149,22 @@ export interface RouteQuestion {
   /** By how much our own route may be worse than the best and still be chosen. */
   toleranceBps: number;
   feeOf(ids: readonly string[]): bigint;
-  /** Whether a route of these sources may be taken at all. Default: any. */
+  /** Whether a route of these sources may be taken at all; asked again once others were judged. Default: any. */
   mayTake?(ids: readonly string[]): boolean;
+  /**
+   * Whether this very route over these sources may be taken, each of which trades its part; asked of routes that are better than those that may.
+   * `again`: it may at the fee that `feeOf` now says, with which it is planned again. Default: any may.
+   */
+  judge?(plan: RoutePlan, set: readonly Source[]): 'take' | 'leave' | 'again';
   /**
    * What a route costs beyond its fee, in the sell token. It only counts when routes are compared; it is charged to nobody. Default:
    * nothing.
    */
   burdenOf?(ids: readonly string[]): bigint;
 }
+
+/** How often a route is planned again at another fee. */
+const MOST_TRIES = 4;
 
 /** No route: nothing trades the pair or enough of it, or the fee would take the whole input. */
 export type NoRoute = { problem: 'liquidity' } | { problem: 'fee'; feeUnits: bigint };
@@ -182,7 +190,19 @@ export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
     const plan = planOf(question, set);
     return plan === null ? null : { plan, net: withBurden(kind, plan, burdenOn(question, set)) };
   };
-  const { mayTake = () => true } = question;
+  const { mayTake = () => true, judge = () => 'take' } = question;
+  /** Null also for a route that is no better than the best so far, or that may not be taken. */
+  const better = (set: readonly Source[], best: Compared | null): Compared | null => {
+    for (let tries = 0; tries < MOST_TRIES && mayTake(idsOf(set)); tries++) {
+      const one = compare(set);
+      if (one === null) return null;
+      const isEqual = best !== null && !isBetter(kind, best.net, one.net);
+      if (best !== null && !isBetter(kind, one.net, best.net) && !(isEqual && isShorter(one, best))) return null;
+      const verdict = judge(one.plan, set);
+      if (verdict !== 'again') return verdict === 'take' ? one : null;
+    }
+    return null;
+  };
   const candidates = candidatesOf(kind, sources, tradedBy)
     .filter(({ sources: set }) => mayTake(idsOf(set)))
     .map(({ sources: set, boundUnits }) => ({ set, bound: boundNet(question, set, boundUnits) }))
@@ -193,16 +213,10 @@ export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
   let best: Compared | null = null;
   for (const { set, bound } of candidates) {
     if (best !== null && !isBetter(kind, bound, best.net)) break;
-    const one = compare(set);
-    if (one === null) continue;
-    const isEqual = best !== null && !isBetter(kind, best.net, one.net);
-    if (best === null || isBetter(kind, one.net, best.net) || (isEqual && isShorter(one, best))) best = one;
+    best = better(set, best) ?? best;
   }
   const mine = sources.filter(({ id }) => id === OWN);
-  const own =
-    preference === 'preferService' && mine.length > 0 && mayTake([OWN]) && tradedBy(mine) !== null
-      ? compare(mine)
-      : null;
+  const own = preference === 'preferService' && mine.length > 0 && tradedBy(mine) !== null ? better(mine, null) : null;
   if (
     preference === 'preferService' &&
     own !== null &&

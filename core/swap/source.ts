@@ -47,10 +47,11 @@ export interface Source {
   /** The same as a list of stretches, from which those of a path are computed; absent for a source that no path may use. */
   readonly stretches?: readonly Stretch[];
   /**
-   * How many of the place's ranges may end within a trade of `units`, which are sold or bought, as long as it keeps `boundUnits`; null for a trade that
-   * does not keep it now. Absent for a place without ranges.
+   * How many of the place's ranges may end within a trade of `units`, which are sold or bought, as long as it keeps `boundUnits`; with null for the
+   * bound, how many end as the place is now, which are no more. More than are ever checked may be too few, and never as few as are. Null for a
+   * trade that does not keep it now. Absent for a place without ranges.
    */
-  readonly crossed?: (kind: 'sell' | 'buy', units: bigint, boundUnits: bigint) => number | null;
+  readonly crossed?: (kind: 'sell' | 'buy', units: bigint, boundUnits: bigint | null) => number | null;
   /** The legs of a path, in their order. Absent for a single place. */
   readonly legs?: readonly Leg[];
 }

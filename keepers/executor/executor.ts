@@ -2,6 +2,7 @@ import { usesOwn, venuesIn } from '../../core/swap/paths.js';
 import type { Part } from '../../core/swap/split.js';
 import { grossUnits } from '../../core/swap/partner.js';
 import { isBetter, isNoRoute, termsGas, withBurden } from '../../core/swap/pricing.js';
+import type { WayOf } from '../../core/swap/trust.js';
 import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
@@ -25,7 +26,8 @@ import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
 import { readUndecidedSales } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow, Transaction } from '../../ledger/types.js';
 import { codeAt, type Head } from '../../liquidity/eth.js';
-import { checkGasIn, decodeRoute, planRoute } from '../../liquidity/planner.js';
+import { planSent, type SentQuestion } from '../../liquidity/checked-plan.js';
+import { checkGasIn, decodeRoute } from '../../liquidity/planner.js';
 import { UnwantedError } from '../chain/outbox.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
@@ -33,7 +35,7 @@ import { createCover, type Filling, type Tried, type Trusted } from './covered.j
 import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
-import { EXECUTOR_UNFUNDED, NONCE_USED, type Refusal } from './refusals.js';
+import { EXECUTOR_UNFUNDED, NONCE_USED, TOKEN_QUARANTINED, type Refusal } from './refusals.js';
 import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
@@ -69,6 +71,8 @@ const LIMITS_MS = 500;
 const MAX_ORDERS = 10_000;
 /** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
+/** Most single venues that are tried for an order whose risk is covered over no other route. */
+const MOST_SINGLES = 3;
 /** Most transactions that may be unmined, and how many of those limit orders may use; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 const MAX_UNMINED_LIMITS = 16;
@@ -315,7 +319,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const alone = first.ok ? { fillings: [first], refusal: null } : { fillings: [], refusal: first.refusal };
     if (first.ok && delivers(quote, first)) return alone;
     const burdenOf = await economics.burdenOf(quote, head);
-    const parts = await replan(quote, head, burdenOf, risk.mayTake);
+    const parts = await replan(quote, head, burdenOf, risk.way);
     if (parts === null) return alone;
     // For a purchase, success also depends on the parts' cost if the owner has no more than they cost.
     if (isSameRoute(parts, quoted) && (first.ok || quote.kind === 'sell')) return alone;
@@ -323,7 +327,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (!second.ok) return alone;
     if (!first.ok) return { fillings: [second], refusal: null };
     const { kind, feeUnits } = quote;
-    const burden = burdenOf(parts.map(({ id }) => id));
+    const burden = burdenOf(idsOf(parts));
     const isSecondBetter = isBetter(kind, withBurden(kind, { ...second, feeUnits }, burden), { ...first, feeUnits });
     return { fillings: isSecondBetter ? [second, first] : [first, second], refusal: null };
   }
@@ -340,8 +344,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Those of an order's transactions whose risk is covered, as they are or checked; if none is, the order over the best single venue, which
-   * can burn less than one over several. Without any, the reason.
+   * Those of an order's transactions whose risk is covered, as they are or checked; if none is, the order over the best single venue whose risk is,
+   * which can burn less than one over several. Without any, the reason.
    */
   async function trustedOf(
     one: PendingOrder,
@@ -349,24 +353,32 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     risk: Risk,
     head: Head,
   ): Promise<Trusted[] | Refusal> {
-    const trusted = await coveredOf(one, fillings, risk, head);
-    if (!('code' in trusted) || fillings.every(({ parts }) => venuesIn(parts.map(({ id }) => id)) === 1))
-      return trusted;
-    const mayTake = (ids: readonly string[]): boolean => venuesIn(ids) === 1 && risk.mayTake(ids);
-    const parts = await replan(one.quote, head, await economics.burdenOf(one.quote, head), mayTake);
-    const single = parts === null ? null : await simulateParts(one, parts);
-    return single !== null && single.ok ? coveredOf(one, [single], risk, head) : trusted;
+    let trusted = await coveredOf(one, fillings, risk, head);
+    if (!('code' in trusted)) return trusted;
+    const refused = new Set(fillings.map(({ parts }) => idsOf(parts).join()));
+    const way: WayOf = (ids, checks) =>
+      venuesIn(ids) === 1 && !refused.has(ids.join()) ? risk.way(ids, checks) : null;
+    const burdenOf = await economics.burdenOf(one.quote, head);
+    for (let tries = 0; tries < MOST_SINGLES; tries++) {
+      const parts = await replan(one.quote, head, burdenOf, way);
+      if (parts === null) break;
+      refused.add(idsOf(parts).join());
+      const single = await simulateParts(one, parts);
+      if (single.ok) trusted = await coveredOf(one, [single], risk, head);
+      if (!('code' in trusted)) break;
+    }
+    return trusted;
   }
 
-  /** The best route now, with the quoted fee; costs beyond those of the quoted route count against it. */
+  /** The best route now that is sent that way, with the quoted fee; costs beyond those of the quoted route count against it. */
   async function replan(
     quote: SwapQuote,
     head: Head,
     burdenOf: (ids: readonly string[]) => bigint,
-    mayTake: (ids: readonly string[]) => boolean,
+    way: WayOf,
   ): Promise<Part[] | null> {
-    const question = {
-      mayTake,
+    const question: SentQuestion = {
+      way,
       kind: quote.kind,
       sellToken: quote.sellToken,
       buyToken: quote.buyToken,
@@ -375,8 +387,9 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       toleranceBps: deps.toleranceBps,
       feeOf: () => quote.feeUnits,
       burdenOf,
+      boundOf: () => (quote.kind === 'sell' ? grossUnits(quote.minBuyUnits, quote) : quote.sellUnits - quote.feeUnits),
     };
-    const plan = await planRoute(marketData, question, head, toSec(deps.nowMs()));
+    const plan = await planSent(marketData, question, head, toSec(deps.nowMs()));
     return isNoRoute(plan) ? null : plan.parts;
   }
 
@@ -443,11 +456,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   };
 }
 
-const TOKEN_QUARANTINED = {
-  code: 'TOKEN_QUARANTINED',
-  message: 'One of the tokens can not be trusted for now',
-};
-
 /** How many attempts sent something since then. */
 const sentSince = (attempts: readonly SwapAttempt[], sinceMs: number): number =>
   attempts.filter(({ result, timeMs }) => result === 'sent' && timeMs >= sinceMs).length;
@@ -467,6 +475,7 @@ function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; ou
   return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
 }
 
+const idsOf = (parts: readonly Part[]): string[] => parts.map(({ id }) => id);
 /** Routes of one part are equal if their source is, whatever the amount. */
 function isSameRoute(a: readonly Part[], b: readonly Part[]): boolean {
   return a.length === 1 && b.length === 1 && a[0]?.id === b[0]?.id;

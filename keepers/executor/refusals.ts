@@ -17,6 +17,11 @@ export const EXECUTOR_UNFUNDED = {
   message: 'The service has no ETH to send transactions with',
 };
 
+export const TOKEN_QUARANTINED = {
+  code: 'TOKEN_QUARANTINED',
+  message: 'One of the tokens can not be trusted for now',
+};
+
 const PRICE_MOVED = { code: 'PRICE_MOVED', message: 'The market does not give the signed amounts at the moment' };
 const NO_LIQUIDITY = { code: 'INSUFFICIENT_LIQUIDITY', message: 'There is not enough liquidity at the moment' };
 const FUNDS = {

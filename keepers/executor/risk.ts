@@ -31,7 +31,6 @@ export interface Risk {
   mostGas(one: Candidate): bigint | null;
   /** Whether an order over these sources may be sent, by its usual gas, and how. */
   way: WayOf;
-  mayTake(ids: readonly string[]): boolean;
   /** What an order over these sources takes beside its route where it is sent checked, as fees count it; with so many conditions. */
   checks(ids: readonly string[], checks?: number | null): { gas: bigint; calls: number };
   /** Whether a transaction that is refused may be sent checked. */
@@ -88,7 +87,6 @@ export async function riskOf(
       return mayRisk(dealings, { ...sent, gasLimit, isCode, canCheck }, { ...standing, underWay });
     },
     way,
-    mayTake: (ids) => way(ids) !== null,
     checks: checksOf(way, gasModel),
     canCheck: canCheck && !isCode,
     isNewcomer: dealings.every(({ kind }) => kind === 'revert'),

@@ -6,13 +6,13 @@ import { ApiError } from '../errors.js';
 import { networkOf } from '../rate-limit.js';
 
 const WINDOW_SEC = 60;
-/** Of an owner's limit, what each client address may have when the others have taken all of it: nobody can keep an owner from its quotes. */
+/** Of an owner's limit, what each client address may have once all of it is spent: nobody can keep an owner from its quotes. */
 const SHARE = 20;
 
 interface OwnerQuotes {
   /**
    * Counts a quote of the owner's that the client of this request asks for. Throws ApiError `RATE_LIMITED`, with `retry-after`, beyond the limit of a minute,
-   * but not for a client that has had a twentieth of it or less.
+   * but not for a client that has had less than a twentieth of it since it was spent.
    */
   count(ctx: Pick<Context, 'ip' | 'set'>, owner: Address): Promise<void>;
 }
@@ -24,11 +24,11 @@ export function ownerQuotes(requests: number): OwnerQuotes {
   const ofClient = new RateLimiterMemory({ keyPrefix: 'owner-client', points: share, duration: WINDOW_SEC });
   return {
     async count(ctx, owner) {
-      const [whole, own] = await Promise.all([
-        consumed(ofOwner, owner),
-        consumed(ofClient, `${owner}:${networkOf(ctx.ip)}`),
-      ]);
-      if (whole === null || own === null) return;
+      const whole = await consumed(ofOwner, owner);
+      if (whole === null) return;
+      // Only what a client asks for while the limit is spent counts against its share: what it had before does not cost it the rest.
+      const own = await consumed(ofClient, `${owner}:${networkOf(ctx.ip)}`);
+      if (own === null) return;
       ctx.set('retry-after', `${Math.ceil(Math.min(whole, own) / 1_000)}`);
       const message = `More than ${requests} quotes of this owner in ${WINDOW_SEC} s: wait for retry-after`;
       throw new ApiError(429, 'RATE_LIMITED', message);
