@@ -44,10 +44,26 @@ if (program !== null) {
       await until('the service', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'reply');
       const asked = await one.request('here', Buffer.from('hello'), 1_000);
       expect(asked.kind === 'reply' && text(asked.data)).to.equal('hello!');
-      expect(await one.request('nowhere', Buffer.from('x'), 1_000)).to.deep.equal({ kind: 'undelivered' });
+      // Anybody can say that nobody listens, in place of a process that has heard the request.
+      expect(await one.request('nowhere', Buffer.from('x'), 1_000)).to.deep.equal({ kind: 'unknown' });
       expect(await one.request('silent', Buffer.from('x'), 200)).to.deep.equal({ kind: 'unknown' });
       leave();
-      await until('its end', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'undelivered');
+      await until('its end', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'unknown');
+    });
+
+    it('survives what can not be answered', async () => {
+      nats = await startNats(program);
+      const [one, other] = [connect(), connect()];
+      other.serve('here', (data) => Promise.resolve(Buffer.from(`${text(data)}!`)));
+      other.serve('huge', () => Promise.resolve(Buffer.alloc(2_000_000)));
+      other.serve('broken', () => Promise.reject(new Error('so')));
+      other.serve('mute', () => Promise.resolve(null));
+      await Promise.all([untilUp(one), untilUp(other)]);
+      await until('the service', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'reply');
+      for (const subject of ['huge', 'broken', 'mute'])
+        expect(await one.request(subject, Buffer.from('x'), 200), subject).to.deep.equal({ kind: 'unknown' });
+      expect((await one.request('here', Buffer.from('x'), 1_000)).kind).to.equal('reply');
+      expect(warned.filter((message) => message.includes('could not be answered'))).to.have.length(2);
     });
 
     it('comes back after the server was killed, with what is served on it; meanwhile nothing leaves', async () => {
@@ -84,7 +100,7 @@ if (program !== null) {
         return Promise.resolve(DONE);
       };
       const sequencer = createSequencer({
-        gateway: { decide, orderSeq: () => 7, queued: () => 0 },
+        gateway: { decide, orderSeq: () => 7, queued: () => 0, isActive: () => true },
         ...{ secret: SECRET, deploymentId: '00aa', epoch: 3, verifies: false, clock: () => Date.now() },
         logger: { warn: () => undefined, error: () => undefined },
       });
@@ -109,7 +125,7 @@ if (program !== null) {
       });
       expect(await right.forward.submit(action(1))).to.deep.equal({ reply: DONE, orderSeq: 7 });
       const refused = await wrong.forward.submit(action(2)).catch((error: unknown) => error);
-      expect(refused).to.have.property('code', 'outcome_unknown');
+      expect(refused).to.have.property('code', 'standby');
       expect(wrong.unready()).to.equal('no_sequencer');
       expect(judged).to.deep.equal([1]);
       expect(sequencer.facts().refused).to.be.greaterThan(0);
