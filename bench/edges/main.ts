@@ -77,6 +77,8 @@ async function round(edges: Edges, urls: readonly string[], idlePerMs: Costs): P
     const order = { a: FIRST_ASSET, b: true, p: '1000', s: '0.01', r: false, t: { limit: { tif: 'Gtc' } } };
     return JSON.stringify(signBody({ type: 'order', orders: [order], grouping: 'na' }, privateKey));
   });
+  // The lowest nonce goes first: only the highest ones that were used are remembered.
+  bodies.reverse();
   const ports = urls.map((url) => Number.parseInt(new URL(url).port, 10));
   const connections = await Promise.all(
     Array.from({ length: CONNECTIONS }, (_, index) => openConnection(ports[index % ports.length]!)),

@@ -150,7 +150,7 @@ export async function startEdges(
     },
     async close() {
       await client.end();
-      await Promise.all([...children, ...standbys].map((child) => child?.end('SIGKILL')));
+      await Promise.all([...children, ...standbys].flatMap((child) => (child === null ? [] : [child.end('SIGKILL')])));
       await stack.close();
       await nats.close();
       await db.drop();

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { ethers } from 'ethers';
 import { CommitUnknownError, WriterLostError } from '../../../ledger/errors.js';
+import type { SignedRequest } from '../../../core/wire/types.js';
 import type { Writer } from '../../../ledger/types.js';
 import { addressOf, keyOf, operate, operateMarket, post, signRequest, startGateway } from '../../support/gateway.js';
 import { limit, orderAction, withGateway } from '../../support/gateway-suite.js';
@@ -143,6 +144,12 @@ withGateway('every documented code', (suite) => {
         return acted(orderAction(...many), {}, 1);
       },
       inventory_exceeded: () => acted(orderAction({ ...good, s: '1000' }), {}, 2),
+      refused_before: async () => {
+        const request = signRequest(orderAction({ ...good, s: '0' }), 1, suite.nextNonce()) as SignedRequest;
+        const decide = () => suite.running.gateway.decide({ signer: addressOf(1), request }, true);
+        await decide();
+        return JSON.stringify(await decide());
+      },
       order_not_open: () => acted({ type: 'modify', oid: 99_999, order: good }),
       order_not_found: () => acted({ type: 'cancel', cancels: [{ a: 10000, o: 99_999 }] }),
       maker_suspended: async () => {

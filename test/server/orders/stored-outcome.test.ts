@@ -1,7 +1,6 @@
 /** What a row tells of its action's reply: whatever a gateway answered is told again, and nothing is told of another action. */
 import { expect } from 'chai';
 import { readAction } from '../../../core/wire/action.js';
-import type { AdmittedAction } from '../../../server/orders/actions/registry.js';
 import { storedReply } from '../../../server/orders/stored-outcome.js';
 import { readOrderRows } from '../../../ledger/orders/order-log.js';
 import { limit, orderAction, withGateway } from '../../support/gateway-suite.js';
@@ -16,7 +15,7 @@ withGateway('What a row of the order log tells', (suite) => {
     const row = (await readOrderRows(suite.db.knex, { after: 0, limit: 1_000 })).at(-1)!;
     const { gateway } = suite.running;
     const told = (of: object): unknown =>
-      storedReply(readAction({ ...of } as never) as AdmittedAction, row, {
+      storedReply(readAction({ type: '', ...of }), row, {
         markets: gateway.markets(),
         cloidOf: (oid) => gateway.order(oid)?.order.cloid,
       });
