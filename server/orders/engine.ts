@@ -8,7 +8,7 @@ import { appendOrderRows, lastOrderSeq, readOrderRowOf, readOrderRows } from '..
 import type { Queryable, Writer } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
 import { createAuthenticator } from './authenticate.js';
-import { createTurns } from './turns.js';
+import { createTurns } from '../turns.js';
 import type { GatewayEvent } from './events.js';
 import { createGroupCommit, createNoCommit, standby, type GroupSteps } from './group-commit.js';
 import type { KnownOrder } from './history.js';

@@ -6,6 +6,7 @@ import { createLink } from '../../../server/edge/link.js';
 import { createSequencer } from '../../../server/edge/sequencer.js';
 import { subjectOf } from '../../../server/edge/link.js';
 import type { ExchangeReply, ForwardedAction } from '../../../server/orders/types.js';
+import { natsConfig } from '../../support/console/compose.js';
 import { natsProgram, startNats, type Nats } from '../../support/nodes/nats.js';
 import { until } from '../../support/stack.js';
 
@@ -90,6 +91,39 @@ if (program !== null) {
       await until('the refusal', () => Promise.resolve(warned.length > 0));
       expect(refused.isConnected()).to.equal(false);
       expect(warned, 'said once').to.deep.equal(['NATS can not be reached; it will be tried again']);
+    });
+
+    it('lets edges only ask, and gateways only answer, as the compose file sets it up', async () => {
+      nats = await startNats(program, natsConfig({ NATS_PASSWORD: '1', NATS_EDGE_PASSWORD: '2 of edges' }));
+      const gateway = connect({ user: 'curvebook', password: '1' });
+      const [edge, bad] = [0, 1].map(() => connect({ user: 'edge', password: '2 of edges' }));
+      await Promise.all([gateway, edge!, bad!].map(untilUp));
+      const subject = subjectOf('00aa', 3);
+      let heard = 0;
+      bad!.serve(subject, () => Promise.resolve(Buffer.from('forged')));
+      bad!.serve('elsewhere', () => Promise.resolve(Buffer.from('x')));
+      gateway.serve(subject, () => {
+        heard += 1;
+        return Promise.resolve(Buffer.from('true'));
+      });
+      await until('the gateway', async () => (await edge!.request(subject, Buffer.from('x'), 1_000)).kind === 'reply');
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => edge!.request(subject, Buffer.from('x'), 1_000)),
+      );
+      expect(new Set(answers.map((asked) => asked.kind === 'reply' && text(asked.data)))).to.deep.equal(
+        new Set(['true']),
+      );
+      const before = heard;
+      expect((await gateway.request(subject, Buffer.from('x'), 300)).kind, 'a gateway asks nobody').to.equal('unknown');
+      expect((await edge!.request('elsewhere', Buffer.from('x'), 300)).kind).to.equal('unknown');
+      let forged = 0;
+      edge!.serve('_INBOX.of.another', () => {
+        forged += 1;
+        return Promise.resolve(null);
+      });
+      expect((await bad!.request('_INBOX.of.another', Buffer.from('x'), 300)).kind).to.equal('unknown');
+      expect(forged, 'an edge answers no other one').to.equal(0);
+      expect(heard).to.equal(before);
     });
 
     it('takes batches to the sequencer with the same secret, and to no other', async () => {
