@@ -21,6 +21,8 @@ import type { Running, StartOptions } from './run.js';
 
 /** Pause between two looks at tables that are not this version's yet. */
 const TABLES_PAUSE_MS = 1_000;
+/** How long an edge that ends waits for answers. */
+const EDGE_GRACE_MS = 1_000;
 /** Pause between two looks whether a newer version has changed the tables. */
 const VERSION_INTERVAL_MS = 2_000;
 
@@ -75,8 +77,12 @@ export async function startReader(
   async function stop(): Promise<void> {
     stopping.abort();
     const standing = await serving.catch(() => null);
-    await standing?.http.close();
+    // What was handed over is answered within milliseconds, unless nobody answers: then the edge says so, and clients need not be waited for.
+    const closed = Promise.resolve(standing?.http.close());
+    closed.catch(() => undefined);
+    if (edge !== null) await Promise.race([closed, delay(EDGE_GRACE_MS)]);
     await edge?.close();
+    await closed;
     await ops?.close();
     await Promise.all([lag.done, versions.done, hints.done]);
     await db.close();

@@ -4,11 +4,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { GatewayUnavailableError, REFUSALS, refuse } from '../orders/refusals.js';
+import type { Address } from '../../core/types.js';
 import type { Forward, ForwardedAction, ExchangeReply } from '../orders/types.js';
 import { MAX_ACTION_BYTES, MAX_BATCH_ACTIONS, encodeAction, type Answer, type BatchReply } from './codec.js';
 
 /**
- * What became of a message. `undelivered`: it never left, or nobody listens; `unknown`: it may have been carried out.
+ * What became of a message. `undelivered`: it never left; `unknown`: it may have been carried out, also when somebody says that nobody
+ * listens, which is no word of the sequencer.
  */
 export type Sent = { kind: 'reply'; reply: BatchReply } | { kind: 'undelivered' } | { kind: 'unknown' };
 
@@ -19,7 +21,7 @@ export interface BatcherOptions {
   tickMs: number;
   /** How long an action may take, until it is answered that its outcome is unknown, or that nothing was stored. */
   timeoutMs: number;
-  /** Most actions, and most bytes of them, that are waiting or sent. */
+  /** Most actions, and most bytes of them, that are waiting or sent; a quarter of each for one maker. */
   maxWaiting: number;
   maxWaitingBytes?: number;
   /** Longest message without its head. */
@@ -51,6 +53,7 @@ export interface BatcherFacts {
 
 interface Waiting {
   text: string;
+  entries: number;
   deadlineMs: number;
   /** It was sent without an answer that says what became of it. */
   mayBeStored: boolean;
@@ -61,6 +64,10 @@ interface Waiting {
 /** Batches that are sent and not answered; what arrives meanwhile waits, and makes larger batches. */
 const MAX_IN_FLIGHT = 4;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+/** Entries of one message at most, so that the statuses of all fit into a reply. */
+const MAX_BATCH_ENTRIES = 4_000;
+/** Part of the bounds that one maker may use up. */
+const SHARE = 4;
 /** A commit takes milliseconds. After this the message is sent again, which does no harm. */
 const ATTEMPT_MS = 1_500;
 const RETRY_PAUSE_MS = 100;
@@ -68,6 +75,13 @@ const RETRY_PAUSE_MS = 100;
 const UNKNOWN = 'The action may or may not have been stored; look by client order id before sending it again';
 const NOBODY = 'No process that takes actions answers this edge; nothing was stored';
 const FULL = 'Too many actions wait at this edge; nothing of the action was stored';
+const SHARE_FULL = 'Too many actions of this maker wait at this edge; nothing of the action was stored';
+
+/** Statuses that the reply to an action has. */
+function entriesOf({ request: { action } }: ForwardedAction): number {
+  const lists = [action.orders, action.cancels, action.modifies];
+  return lists.reduce<number>((most, list) => (Array.isArray(list) ? Math.max(most, list.length) : most), 1);
+}
 
 export function createBatcher(options: BatcherOptions): Batcher {
   const { send, tickMs, timeoutMs, maxWaiting } = options;
@@ -76,29 +90,43 @@ export function createBatcher(options: BatcherOptions): Batcher {
   const queue: Waiting[] = [];
   const counts = { batches: 0, actions: 0, resent: 0, unknown: 0 };
   const closing = new AbortController();
+  const shares = new Map<Address, { open: number; bytes: number }>();
   let open = 0;
   let openBytes = 0;
   let inFlight = 0;
   let timer: NodeJS.Timeout | null = null;
   let onIdle: (() => void)[] = [];
 
-  function submit(action: ForwardedAction): Promise<Forwarded> {
+  function submit(action: ForwardedAction, maker = action.signer): Promise<Forwarded> {
     const text = encodeAction(action);
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) return Promise.resolve({ reply: refuse(REFUSALS.batchTooLarge()), orderSeq: 0 });
     if (closing.signal.aborted) return Promise.reject(new GatewayUnavailableError('standby', NOBODY));
     if (open >= maxWaiting || openBytes + bytes > maxWaitingBytes)
       return Promise.reject(new GatewayUnavailableError('write_failed', FULL));
+    const share = shares.get(maker) ?? { open: 0, bytes: 0 };
+    if (
+      share.open >= Math.ceil(maxWaiting / SHARE) ||
+      (share.open > 0 && share.bytes + bytes > maxWaitingBytes / SHARE)
+    )
+      return Promise.reject(new GatewayUnavailableError('write_failed', SHARE_FULL));
+    shares.set(maker, share);
+    share.open += 1;
+    share.bytes += bytes;
     open += 1;
     openBytes += bytes;
+    const entries = entriesOf(action);
     const answered = new Promise<Forwarded>((resolve, reject) => {
-      queue.push({ text, deadlineMs: nowMs() + timeoutMs, mayBeStored: false, resolve, reject });
+      queue.push({ text, entries, deadlineMs: nowMs() + timeoutMs, mayBeStored: false, resolve, reject });
     });
     if (queue.length >= MAX_BATCH_ACTIONS) flush();
     else timer ??= setTimeout(flush, tickMs);
     return answered.finally(() => {
       open -= 1;
       openBytes -= bytes;
+      share.open -= 1;
+      share.bytes -= bytes;
+      if (share.open === 0) shares.delete(maker);
       if (open > 0) return;
       onIdle.forEach((told) => told());
       onIdle = [];
@@ -117,13 +145,15 @@ export function createBatcher(options: BatcherOptions): Batcher {
     }
   }
 
-  /** At least one action, and no more than fit into a message. */
+  /** At least one action, and no more than fit into a message, and their answers into another one. */
   function nextBatch(): Waiting[] {
     let bytes = 0;
+    let entries = 0;
     let count = 0;
-    for (const { text } of queue) {
-      bytes += Buffer.byteLength(text) + 1;
-      if (count > 0 && (count === MAX_BATCH_ACTIONS || bytes > maxBytes)) break;
+    for (const one of queue) {
+      bytes += Buffer.byteLength(one.text) + 1;
+      entries += one.entries;
+      if (count > 0 && (count === MAX_BATCH_ACTIONS || bytes > maxBytes || entries > MAX_BATCH_ENTRIES)) break;
       count += 1;
     }
     counts.batches += 1;
@@ -179,8 +209,10 @@ export function createBatcher(options: BatcherOptions): Batcher {
 
   // What can't be sent at all must not wait for a batch in flight to end.
   const sweeper = setInterval(() => {
-    const nowGone = queue.filter(giveUp);
-    if (nowGone.length > 0) queue.splice(0, queue.length, ...queue.filter((one) => !nowGone.includes(one)));
+    const left = queue.filter((one) => !giveUp(one));
+    if (left.length === queue.length) return;
+    queue.length = 0;
+    for (const one of left) queue.push(one);
   }, RETRY_PAUSE_MS);
   sweeper.unref();
 

@@ -1,7 +1,6 @@
 /** A connection to NATS that comes back by itself. Core NATS delivers at most once: no reply says nothing. */
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  RequestError,
   connect,
   credsAuthenticator,
   type Msg,
@@ -24,7 +23,7 @@ export interface BusOptions {
   logger: Pick<GatewayLogger, 'info' | 'warn'>;
 }
 
-/** `undelivered`: the request never left, or nobody listens on its subject. */
+/** `undelivered`: the request never left. That nobody listens on a subject anybody can say, so it is `unknown`, at once. */
 export type Asked = { kind: 'reply'; data: Uint8Array } | { kind: 'undelivered' } | { kind: 'unknown' };
 
 export interface Bus {
@@ -33,8 +32,11 @@ export interface Bus {
   lost(): number;
   /** Never rejects. */
   request(subject: string, data: Uint8Array, timeoutMs: number): Promise<Asked>;
-  /** Answers requests on the subject, on this connection and those that follow it, until the returned function is called. */
-  serve(subject: string, handle: (data: Uint8Array) => Promise<Uint8Array>): () => void;
+  /**
+   * Answers requests on the subject, on this connection and those that follow it, until the returned function is called. Where `handle`
+   * says null, or rejects, nothing is answered.
+   */
+  serve(subject: string, handle: (data: Uint8Array) => Promise<Uint8Array | null>): () => void;
   close(): Promise<void>;
 }
 
@@ -47,7 +49,7 @@ const PING_MS = 1_000;
 
 interface Service {
   subject: string;
-  handle(data: Uint8Array): Promise<Uint8Array>;
+  handle(data: Uint8Array): Promise<Uint8Array | null>;
   unsubscribe(): void;
 }
 
@@ -66,12 +68,18 @@ export function createBus(options: BusOptions): Bus {
       callback(error, message: Msg) {
         if (error !== null) return;
         // A request that nobody waits for is not worth an answer, but may be one whose reply was lost.
-        void service.handle(message.data).then((reply) => {
-          if (message.reply !== undefined && message.reply !== '' && !to.isClosed()) message.respond(reply);
-        });
+        answer(service, message, to).catch((failure: unknown) =>
+          logger.warn({ err: failure }, 'a request over NATS could not be answered'),
+        );
       },
     });
     service.unsubscribe = () => subscription.unsubscribe();
+  }
+
+  /** Rejects when the reply can't be sent: it is too long, or the connection has ended meanwhile. */
+  async function answer({ handle }: Service, message: Msg, to: NatsConnection): Promise<void> {
+    const reply = await handle(message.data);
+    if (reply !== null && message.reply !== undefined && message.reply !== '' && !to.isClosed()) message.respond(reply);
   }
 
   async function follow(one: NatsConnection): Promise<void> {
@@ -93,7 +101,10 @@ export function createBus(options: BusOptions): Bus {
       try {
         connection = await connect(connectionOptions(options));
         said = '';
-        if (signal.aborted) break;
+        if (signal.aborted) {
+          await connection.close();
+          break;
+        }
         isUp = true;
         logger.info({ server: connection.getServer() }, 'connected to NATS');
         for (const service of services) attach(service, connection);
@@ -119,8 +130,7 @@ export function createBus(options: BusOptions): Bus {
     try {
       const message = await connection.request(subject, data, { timeout: timeoutMs });
       return { kind: 'reply', data: message.data };
-    } catch (error) {
-      if (error instanceof RequestError && error.isNoResponders()) return { kind: 'undelivered' };
+    } catch {
       return { kind: 'unknown' };
     }
   }

@@ -16,6 +16,9 @@ export const MAX_MESSAGE_BYTES = 1_000_000;
 export const MAX_ACTION_BYTES = 900_000;
 
 const MAC_BYTES = 32;
+const NO_ROOM = JSON.stringify({ failure: 'outcome_unknown', message: 'The answer has no room in this reply' });
+/** What answers may take of a reply: beside them there is room for its head, and for as many answers that say that they have none. */
+const MAX_ANSWER_BYTES = MAX_MESSAGE_BYTES - 1_000 - MAX_BATCH_ACTIONS * (NO_ROOM.length + 1);
 const VERSION = 1;
 
 /** What a batch says of itself. A batch without actions asks whether the sequencer answers. */
@@ -31,8 +34,6 @@ export interface BatchHead {
 
 export interface Batch extends BatchHead {
   actions: readonly ForwardedAction[];
-  /** Of the whole message: the same one again has the same MAC. */
-  mac: Buffer;
 }
 
 /** Why an action has no reply of the exchange wire. `busy`: not taken up, and may be sent again. */
@@ -98,23 +99,34 @@ export function encodeBatch(secret: string, head: BatchHead, actions: readonly s
 /** The MAC of a message that `encodeBatch` made. */
 export const macOfMessage = (message: Uint8Array): Buffer => Buffer.from(message.subarray(0, MAC_BYTES));
 
-/** Null for what nobody with the secret has sent, whatever it is, and for what is longer than allowed. Throws for an authentic message of another shape. */
-export function decodeBatch(secret: string, message: Uint8Array): Batch | null {
+/** The MAC of a message, the same for the same one; null for what nobody with the secret has sent, and for what is longer than allowed. */
+export function authenticMac(secret: string, message: Uint8Array): Buffer | null {
   if (message.length <= MAC_BYTES || message.length > MAX_MESSAGE_BYTES) return null;
-  const body = message.subarray(MAC_BYTES);
   const mac = macOfMessage(message);
-  if (!timingSafeEqual(macOf(secret, 'batch', [body]), mac)) return null;
-  const read = batchSchema.parse(JSON.parse(Buffer.from(body).toString('utf8')));
+  return timingSafeEqual(macOf(secret, 'batch', [message.subarray(MAC_BYTES)]), mac) ? mac : null;
+}
+
+/** What an authentic message says. Throws for one of another shape. */
+export function decodeBatch(message: Uint8Array): Batch {
+  const read = batchSchema.parse(JSON.parse(Buffer.from(message.subarray(MAC_BYTES)).toString('utf8')));
   const actions = read.actions.map(({ signer: by, ...request }) => ({
     signer: by,
     request: readSignedRequest(request),
   }));
-  return { deploymentId: read.deployment, edge: read.edge, epoch: read.epoch, sentMs: read.sentMs, actions, mac };
+  return { deploymentId: read.deployment, edge: read.edge, epoch: read.epoch, sentMs: read.sentMs, actions };
 }
 
-/** The reply to the batch with this MAC. */
+/** The reply to the batch with this MAC, never longer than a message: answers that have no room are `outcome_unknown`, and may be asked for again. */
 export function encodeReply(secret: string, batchMac: Uint8Array, { answers, orderSeq }: BatchReply): Buffer {
-  const body = Buffer.from(JSON.stringify({ orderSeq, answers }));
+  let left = MAX_ANSWER_BYTES;
+  const texts = answers.map((answer) => {
+    const text = JSON.stringify(answer);
+    const bytes = Buffer.byteLength(text) + 1;
+    if (bytes > left) return NO_ROOM;
+    left -= bytes;
+    return text;
+  });
+  const body = Buffer.from(`{"orderSeq":${orderSeq},"answers":[${texts.join(',')}]}`);
   return Buffer.concat([macOf(secret, 'reply', [batchMac, body]), body]);
 }
 

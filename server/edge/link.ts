@@ -59,10 +59,14 @@ export function createLink(options: LinkOptions): Link {
   let saidForeign = false;
   let wake = new AbortController();
 
+  const isHeard = (): boolean => monotonicMs() - heardMs <= SILENCE_MS;
+
   async function ask(actions: readonly string[], timeoutMs: number): Promise<Sent> {
-    if (epoch === 0) return { kind: 'undelivered' };
-    const message = encodeBatch(secret, { deploymentId, edge, epoch, sentMs: clock() }, actions);
-    const asked = await bus.request(subjectOf(deploymentId, epoch), message, timeoutMs);
+    const to = epoch;
+    // What is published may be carried out, whatever is said of it; so actions wait until the sequencer is heard.
+    if (to === 0 || (actions.length > 0 && !isHeard())) return { kind: 'undelivered' };
+    const message = encodeBatch(secret, { deploymentId, edge, epoch: to, sentMs: clock() }, actions);
+    const asked = await bus.request(subjectOf(deploymentId, to), message, timeoutMs);
     if (asked.kind !== 'reply') return asked;
     const reply = readReply(message, actions.length, asked.data);
     if (reply === null) {
@@ -71,7 +75,8 @@ export function createLink(options: LinkOptions): Link {
       return { kind: 'unknown' };
     }
     saidForeign = false;
-    heardMs = monotonicMs();
+    // A late reply of an earlier owner says nothing of the present one.
+    if (to === epoch) heardMs = monotonicMs();
     return { kind: 'reply', reply };
   }
 
@@ -85,7 +90,7 @@ export function createLink(options: LinkOptions): Link {
 
   async function look(): Promise<void> {
     const newest = await readEpoch(db.reads, 'order');
-    // A replica may be behind what another one said.
+    // A replica may be behind what another one said. A database that is restored to an earlier state needs edges that are started again.
     if (newest <= epoch) return;
     epoch = newest;
     heardMs = -Infinity;
@@ -119,7 +124,7 @@ export function createLink(options: LinkOptions): Link {
 
   function unready(): ReturnType<Link['unready']> {
     if (!bus.isConnected()) return 'no_nats';
-    return monotonicMs() - heardMs <= SILENCE_MS ? null : 'no_sequencer';
+    return isHeard() ? null : 'no_sequencer';
   }
 
   return {

@@ -2,10 +2,11 @@
 import { GatewayUnavailableError } from '../orders/refusals.js';
 import type { Gateway } from '../orders/engine.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { decodeBatch, encodeReply, type Answer, type Batch } from './codec.js';
+import { WireError } from '../../core/wire/errors.js';
+import { authenticMac, decodeBatch, encodeReply, type Answer, type Batch } from './codec.js';
 
 interface SequencerOptions {
-  gateway: Pick<Gateway, 'decide' | 'orderSeq' | 'queued'>;
+  gateway: Pick<Gateway, 'decide' | 'orderSeq' | 'queued' | 'isActive'>;
   secret: string;
   deploymentId: string;
   /** Of this process's right to append to the order log. */
@@ -27,13 +28,18 @@ export interface SequencerFacts {
 }
 
 export interface Sequencer {
-  /** The reply to a message, empty for one that no edge of this deployment has sent. Never rejects. */
-  handle(message: Uint8Array): Promise<Uint8Array>;
+  /**
+   * The reply to a message, empty for one that no edge of this deployment has sent; null when an edge asks whether this is the sequencer,
+   * and it is not any more. Never rejects.
+   */
+  handle(message: Uint8Array): Promise<Uint8Array | null>;
   facts(): SequencerFacts;
 }
 
 /** Batches of one edge that are judged at the same time. */
 const MAX_BATCHES_PER_EDGE = 16;
+/** The same of all edges together, since one may say that it is another one each time. */
+const MAX_BATCHES = 128;
 /** Actions that may wait for a commit before further batches are turned away. */
 const MAX_QUEUED = 4_096;
 /** A message that is older, or newer, than this by the clocks of both sides was recorded and sent again by a stranger. */
@@ -41,6 +47,8 @@ const MAX_AGE_MS = 300_000;
 /** Replies that are kept for a message that comes again. */
 const MAX_REPLIES = 2_048;
 const MAX_REPLY_BYTES = 16 * 1024 * 1024;
+/** Messages that were turned away and are remembered, so that nobody who recorded one has it judged later. */
+const MAX_TURNED_AWAY = 65_536;
 /** Pause between two lines of the log about refused messages. */
 const COMPLAINT_MS = 60_000;
 
@@ -53,6 +61,9 @@ export function createSequencer(options: SequencerOptions): Sequencer {
   const inProgress = new Map<string, number>();
   /** By MAC, the oldest first. */
   const replies = new Map<string, Promise<Uint8Array>>();
+  /** How many actions each has, by MAC, the oldest first. */
+  const turnedAway = new Map<string, number>();
+  let batchesInProgress = 0;
   let replyBytes = 0;
   let complainedMs = -Infinity;
 
@@ -65,49 +76,55 @@ export function createSequencer(options: SequencerOptions): Sequencer {
     return EMPTY;
   }
 
-  async function handle(message: Uint8Array): Promise<Uint8Array> {
-    let batch: Batch | null;
+  /** The same message again, whoever sends it, gets the same reply, and costs no more than its MAC. */
+  async function handle(message: Uint8Array): Promise<Uint8Array | null> {
+    const mac = authenticMac(secret, message);
+    if (mac === null) return refuse('no valid MAC: is EDGE_SECRET the same everywhere?');
+    const key = mac.toString('latin1');
+    const known = replies.get(key);
+    if (known !== undefined) return known;
+    const unjudged = turnedAway.get(key);
+    if (unjudged !== undefined) return replyTo(mac, Array<Answer>(unjudged).fill(BUSY));
+    let batch: Batch;
     try {
-      batch = decodeBatch(secret, message);
+      batch = decodeBatch(message);
     } catch (error) {
       return refuse(`another shape: ${error instanceof Error ? error.message.slice(0, 200) : ''}`);
     }
-    if (batch === null) return refuse('no valid MAC: is EDGE_SECRET the same everywhere?');
     if (batch.deploymentId !== deploymentId || batch.epoch !== epoch) return refuse('for another process');
     if (Math.abs(clock() - batch.sentMs) > MAX_AGE_MS) return refuse('made at another time: do the clocks agree?');
-    return batch.actions.length === 0 ? replyTo(batch, []) : judgeOnce(batch);
+    if (batch.actions.length > 0) return takeUp(batch, mac, key);
+    return gateway.isActive() ? replyTo(mac, []) : null;
   }
 
-  const replyTo = (batch: Batch, answers: Answer[]): Uint8Array =>
-    encodeReply(secret, batch.mac, { answers, orderSeq: gateway.orderSeq() });
+  const replyTo = (mac: Uint8Array, answers: Answer[]): Uint8Array =>
+    encodeReply(secret, mac, { answers, orderSeq: gateway.orderSeq() });
 
-  /** The same message again, whoever sends it, gets the same reply and costs no judgement. */
-  function judgeOnce(batch: Batch): Promise<Uint8Array> {
-    const key = batch.mac.toString('latin1');
-    const known = replies.get(key);
-    if (known !== undefined) return known;
+  function turnAway(mac: Uint8Array, key: string, actions: number): Uint8Array {
+    facts.busy += 1;
+    turnedAway.set(key, actions);
+    const [oldest] = turnedAway.keys();
+    if (turnedAway.size > MAX_TURNED_AWAY) turnedAway.delete(oldest!);
+    return replyTo(mac, Array<Answer>(actions).fill(BUSY));
+  }
+
+  function takeUp(batch: Batch, mac: Uint8Array, key: string): Promise<Uint8Array> {
     const open = inProgress.get(batch.edge) ?? 0;
-    if (open >= MAX_BATCHES_PER_EDGE || gateway.queued() >= MAX_QUEUED) {
-      facts.busy += 1;
-      return Promise.resolve(
-        replyTo(
-          batch,
-          batch.actions.map(() => BUSY),
-        ),
-      );
-    }
+    const isBusy = open >= MAX_BATCHES_PER_EDGE || batchesInProgress >= MAX_BATCHES || gateway.queued() >= MAX_QUEUED;
+    if (isBusy) return Promise.resolve(turnAway(mac, key, batch.actions.length));
     inProgress.set(batch.edge, open + 1);
+    batchesInProgress += 1;
     facts.batches += 1;
     facts.actions += batch.actions.length;
     const judged = judge(batch);
-    const reply = judged.then((answers) => replyTo(batch, answers));
+    // Failures are kept, too: an edge that tries again says so in another message, and only a stranger sends the same one.
+    const reply = judged.then((answers) => replyTo(mac, answers));
     replies.set(key, reply);
-    void judged.then((answers) => {
+    void judged.then(() => {
+      batchesInProgress -= 1;
       const left = (inProgress.get(batch.edge) ?? 1) - 1;
       if (left > 0) inProgress.set(batch.edge, left);
       else inProgress.delete(batch.edge);
-      // What failed may be tried again by the same message.
-      if (answers.some((answer) => 'failure' in answer)) replies.delete(key);
     });
     void reply.then((bytes) => keep(key, bytes.length));
     return reply;
@@ -136,7 +153,10 @@ export function createSequencer(options: SequencerOptions): Sequencer {
           if (error instanceof GatewayUnavailableError)
             return { failure: error.code, message: error.message.slice(error.code.length + 2) };
           logger.error({ err: error }, 'an action of an edge could not be judged');
-          return { failure: 'write_failed', message: 'Nothing of the action was stored' };
+          // An action of another shape was not taken up; of anything else it is not known how far it came.
+          return error instanceof WireError
+            ? { failure: 'write_failed', message: 'Nothing of the action was stored' }
+            : { failure: 'outcome_unknown', message: 'The action may or may not have been stored' };
         }
       }),
     );

@@ -8,12 +8,13 @@ import { appendOrderRows, lastOrderSeq, readOrderRowOf, readOrderRows } from '..
 import type { Queryable, Writer } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
 import { createAuthenticator } from './authenticate.js';
+import { createTurns } from '../turns.js';
 import type { GatewayEvent } from './events.js';
 import { createGroupCommit, createNoCommit, standby, type GroupSteps } from './group-commit.js';
 import type { KnownOrder } from './history.js';
 import type { OrderPlaces } from './order-places.js';
 import { createPlanner, type Entry, type SignedEntry } from './plan.js';
-import { isUsedNonce, REFUSALS, refuse } from './refusals.js';
+import { GatewayUnavailableError, mayHideRepeat, REFUSALS, refuse } from './refusals.js';
 import { isShort } from './inventory.js';
 import { resolveAccount, resolveSigner, type SignerStanding } from './signers.js';
 import { isOutdated, loadState, StateOutdatedError } from './state.js';
@@ -66,7 +67,7 @@ export interface Gateway {
   listen: (listener: (event: GatewayEvent) => void) => () => void;
   /** Row of the order log up to which all reads are. */
   orderSeq: () => number;
-  /** Actions that wait for a commit. */
+  /** Actions that wait for a commit, or for the outcome of their first time. */
   queued: () => number;
   /** False while another process owns the order log. */
   isActive: () => boolean;
@@ -92,6 +93,9 @@ export interface Gateway {
 const FOLLOW_LIMIT_MS = 1_000;
 /** Pause before an edge reads the logs again for a signer that it does not know. */
 const REFRESH_SPACING_MS = 20;
+
+/** Repeats whose row is read at the same time: commits need the database more. */
+const MAX_LOOK_UPS = 2;
 
 const NO_TOKENS: ReadonlySet<Address> = new Set();
 
@@ -128,6 +132,8 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     clock,
   });
 
+  const lookUps = createTurns(MAX_LOOK_UPS);
+
   const steps: GroupSteps<Entry, ExchangeReply> = {
     begin: readOperator,
     plan: createPlanner({
@@ -150,14 +156,22 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   let commits = writer === null ? createNoCommit<Entry, ExchangeReply>() : createGroupCommit(writer, steps, logger);
 
   /** On an edge, the sequencer's judgement, which this process then reads back: its own reads show what it has acknowledged. */
-  async function forwarded(to: Forward, { request, signer }: SignedEntry): Promise<ExchangeReply> {
-    const { reply, orderSeq } = await to.submit({ request, signer });
-    await Promise.race([followed(orderSeq), delay(FOLLOW_LIMIT_MS, undefined, { ref: false })]);
+  async function forwarded(to: Forward, { request, signer }: SignedEntry, maker: Address): Promise<ExchangeReply> {
+    const { reply, orderSeq } = await to.submit({ request, signer }, maker);
+    const given = new AbortController();
+    await Promise.race([followed(orderSeq, given.signal), delay(FOLLOW_LIMIT_MS, undefined, { ref: false })]);
+    given.abort();
     return reply;
   }
 
-  async function followed(orderSeq: number): Promise<void> {
-    while (!hasEnded && state.committed().book.lastOrderSeq() < orderSeq) await nextStep();
+  /** Reads the logs until they show the row, or the signal is aborted; with a pause, since a replica gets the row when it does. */
+  async function followed(orderSeq: number, signal: AbortSignal): Promise<void> {
+    const isBehind = (): boolean => !hasEnded && !signal.aborted && state.committed().book.lastOrderSeq() < orderSeq;
+    if (isBehind()) await nextStep();
+    while (isBehind()) {
+      await delay(REFRESH_SPACING_MS);
+      await nextStep();
+    }
   }
 
   /** Resolves when a read of the logs that begins from now on has ended. */
@@ -170,19 +184,29 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   function decide({ request, signer }: ForwardedAction, verifies: boolean): Promise<ExchangeReply> {
     const { type } = request.action;
     if (isRefusedType(type)) return Promise.resolve(refuse(REFUSALS.unsupportedAction(type)));
+    if (request.vaultAddress !== null) return Promise.resolve(refuse(REFUSALS.vault(request.vaultAddress)));
     if (commits.isLost()) return Promise.reject(standby());
     const entry = entryOf(request, signer);
     if (verifies && !isSignedBy(request, signer, config)) return Promise.resolve(refuse(REFUSALS.badSignature()));
-    return commits.submit(entry).then((reply) => (isUsedNonce(reply) ? whatBecameOf(entry, reply) : reply));
+    return commits.submit(entry).then((reply) => (mayHideRepeat(reply) ? whatBecameOf(entry, reply) : reply));
   }
 
-  /** What was answered when the nonce was used, if the log tells; else the refusal. */
+  /**
+   * What was answered when the nonce was used, if the log tells; else the refusal. Where the log can't be read, the action may be in it:
+   * rejects with GatewayUnavailableError.
+   */
   async function whatBecameOf(
     { request, action, signer }: SignedEntry,
     refusal: ExchangeReply,
   ): Promise<ExchangeReply> {
-    const row = await readOrderRowOf(db.reads, signer, request.nonce);
-    return (row === null ? null : storedReply(action, row, { markets: state.markets, cloidOf })) ?? refusal;
+    try {
+      const row = await lookUps.run(() => readOrderRowOf(db.reads, signer, request.nonce));
+      return (row === null ? null : storedReply(action, row, { markets: state.markets, cloidOf })) ?? refusal;
+    } catch (error) {
+      logger.error({ err: error }, 'an earlier outcome of an action can not be read');
+      const message = 'The action may or may not have been stored; its nonce was used';
+      throw new GatewayUnavailableError('outcome_unknown', message, { cause: error });
+    }
   }
 
   const cloidOf = (oid: number): string | null | undefined => state.history.order(oid)?.order.cloid;
@@ -195,7 +219,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     const authenticated = await authenticator.authenticate(request, hint, bytes);
     if ('refusal' in authenticated) return { reply: refuse(authenticated.refusal), maker: null };
     const { maker, entry } = authenticated;
-    const reply = await (forward === null ? commits.submit(entry) : forwarded(forward, entry));
+    const reply = await (forward === null ? commits.submit(entry) : forwarded(forward, entry, maker));
     return { reply, maker: reply.status === 'ok' ? maker : null };
   }
 
@@ -343,7 +367,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     },
     listen: state.events.listen,
     orderSeq: () => state.committed().book.lastOrderSeq(),
-    queued: () => forward?.waiting() ?? commits.waiting(),
+    queued: () => forward?.waiting() ?? commits.waiting() + lookUps.waiting(),
     isActive: () => !commits.isLost(),
     promote,
     onGeneration: () => wake.abort(),

@@ -91,9 +91,15 @@ export const REFUSALS = {
 /** Reply to a request that is refused as a whole. */
 export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
 
-/** Whether an action was refused because its nonce was used, or is below those that are remembered. */
-export const isUsedNonce = (reply: ExchangeReply): boolean =>
-  reply.status === 'err' && /^(?:duplicate_nonce|nonce_too_low):/.test(reply.response);
+const MAY_HIDE_REPEAT =
+  /^(?:duplicate_nonce|nonce_too_low|unknown_signer|unknown_account|maker_not_approved|maker_suspended):/;
+
+/**
+ * Whether the action may have been carried out before it was refused: its nonce was used, or is below those that are remembered, or its signer
+ * may act no more, which is judged before the nonce.
+ */
+export const mayHideRepeat = (reply: ExchangeReply): boolean =>
+  reply.status === 'err' && MAY_HIDE_REPEAT.test(reply.response);
 
 /** The same code for unsigned requests. */
 export const tooManyQueries = refusal(

@@ -7,6 +7,7 @@ import { marketOf } from './actions/order.js';
 import { REFUSALS, refuse } from './refusals.js';
 import type { EntryStatus, ExchangeReply } from './types.js';
 
+type Change = Extract<AdmittedAction, { type: 'batchModify' }>['modifies'][number];
 type Open = Extract<OrderEffect, { type: 'open' }>;
 
 const DONE: ExchangeReply = { status: 'ok', response: { type: 'default' } };
@@ -31,11 +32,7 @@ export function storedReply(action: AdmittedAction, row: OrderLogRow, known: Kno
     case 'order':
       return ordersOf(action.orders, effects, known);
     case 'batchModify':
-      return ordersOf(
-        action.modifies.map(({ order }) => order),
-        effects,
-        known,
-      );
+      return replacementsOf(action.modifies, action.a === true, effects, known);
     case 'modify':
       return ordersOf([action.order], effects, known) === null ? null : DONE;
     case 'cancel':
@@ -86,21 +83,66 @@ function ordersOf(
   return left.length > 0 ? null : { status: 'ok', response: { type: 'order', data: { statuses } } };
 }
 
+/**
+ * The same for entries that replace orders: each order that was opened follows the one that it replaced, if any. One that replaced none has
+ * no name in the row, so the row does not tell which entry it was of when several asked for the same.
+ */
+function replacementsOf(
+  entries: readonly Change[],
+  alwaysPlace: boolean,
+  effects: readonly OrderEffect[],
+  known: Known,
+): ExchangeReply | null {
+  const left = effects.flatMap((effect, index) => {
+    if (effect.type !== 'open') return [];
+    const before = effects[index - 1];
+    const replaced = before?.type === 'close' && before.reason === 'replaced' ? before.oid : null;
+    return [{ open: effect, replaced }];
+  });
+  if (left.length === 0) return null;
+  const isAmbiguous = left.some(
+    ({ open, replaced }) =>
+      replaced === null && entries.filter(({ order }) => isOrderOf(order, open, known.markets)).length > 1,
+  );
+  if (isAmbiguous) return null;
+  const statuses = entries.map(({ oid, order }): EntryStatus => {
+    const [next] = left;
+    const isNext =
+      next !== undefined &&
+      isOrderOf(order, next.open, known.markets) &&
+      (next.replaced === null ? alwaysPlace : isNameOf(oid, next.replaced, known));
+    if (!isNext) return { error: REFUSALS.refusedBefore() };
+    left.shift();
+    return restingOf(next.open);
+  });
+  return left.length > 0 ? null : { status: 'ok', response: { type: 'order', data: { statuses } } };
+}
+
+const isNameOf = (name: number | string, oid: number, { cloidOf }: Known): boolean =>
+  typeof name === 'number' ? name === oid : name.toLowerCase() === cloidOf(oid);
+
+const restingOf = ({ oid, cloid }: Open): EntryStatus => ({ resting: cloid === null ? { oid } : { oid, cloid } });
+
 /** Takes the next of the orders if it is the one that the entry asked for. */
 function placed(entry: WireOrder, left: Open[], markets: readonly Market[]): EntryStatus | null {
   const [next] = left;
-  const market = marketOf(markets, entry.a);
-  if (next === undefined || market === undefined) return null;
-  const cloid = entry.c === undefined ? null : entry.c.toLowerCase();
-  const isSame =
-    next.market === market.index &&
-    next.side === (entry.b ? 'bid' : 'ask') &&
-    next.cloid === cloid &&
-    next.priceTicks === priceToTicks(market, entry.p) &&
-    next.sizeLots === sizeToLots(market, entry.s);
-  if (!isSame) return null;
+  if (next === undefined || !isOrderOf(entry, next, markets)) return null;
   left.shift();
-  return { resting: cloid === null ? { oid: next.oid } : { oid: next.oid, cloid } };
+  return restingOf(next);
+}
+
+/** Whether the entry asked for such an order. Of one that could not rest no order came. */
+function isOrderOf(entry: WireOrder, open: Open, markets: readonly Market[]): boolean {
+  const market = marketOf(markets, entry.a);
+  if (market === undefined || entry.r || 'trigger' in entry.t) return false;
+  return (
+    (entry.t.limit.tif === 'Gtc' || entry.t.limit.tif === 'Alo') &&
+    open.market === market.index &&
+    open.side === (entry.b ? 'bid' : 'ask') &&
+    open.cloid === (entry.c === undefined ? null : entry.c.toLowerCase()) &&
+    open.priceTicks === priceToTicks(market, entry.p) &&
+    open.sizeLots === sizeToLots(market, entry.s)
+  );
 }
 
 /** Which of the names were those of orders that the row closed; null when it closed another one. */

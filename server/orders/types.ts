@@ -35,8 +35,11 @@ export interface ForwardedAction {
 
 /** Where a process without the order log hands verified actions over to. */
 export interface Forward {
-  /** Resolves with the reply, which is true of any state up to this row or a later one. Rejects with GatewayUnavailableError. */
-  submit(action: ForwardedAction): Promise<{ reply: ExchangeReply; orderSeq: number }>;
+  /**
+   * Resolves with the reply, which is true of any state up to this row or a later one. Rejects with GatewayUnavailableError. The maker, by
+   * itself the signer, is who waits: one has no more than its share of what may.
+   */
+  submit(action: ForwardedAction, maker?: Address): Promise<{ reply: ExchangeReply; orderSeq: number }>;
   waiting(): number;
   /** Resolves when everything submitted so far has been answered. */
   idle(): Promise<void>;

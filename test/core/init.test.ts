@@ -130,7 +130,7 @@ describe('curvebook init', function () {
     const replaced = await init(...USUAL, '--new-keys', '--force');
     expect([replaced.code, replaced.errors]).to.deep.equal([0, '']);
     expect(env()['SETTLER_PRIVATE_KEY']).to.equal(undefined);
-    for (const name of ['DATABASE_PASSWORD', 'GRAFANA_PASSWORD', 'NATS_PASSWORD', 'EDGE_SECRET'])
+    for (const name of ['DATABASE_PASSWORD', 'GRAFANA_PASSWORD', 'NATS_PASSWORD', 'NATS_EDGE_PASSWORD', 'EDGE_SECRET'])
       expect(env()[name], name).to.equal(before[1][name]).and.not.equal('');
     const [old, ...more] = readdirSync(folder).filter((name) => name.startsWith('.env.replaced-'));
     expect([read(old!), modeOf(old!), more]).to.deep.equal([before[0], 0o600, []]);

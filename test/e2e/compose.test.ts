@@ -11,6 +11,7 @@ import { openDb } from '../../ledger/db/db.js';
 import {
   containerOf,
   isOurs,
+  natsConfig,
   ofProfile,
   services,
   unpackImage,
@@ -103,6 +104,7 @@ describe('The processes of the compose file', function () {
     EXECUTOR_PRIVATE_KEY: chain.wallet('executor').privateKey,
     NATS_URL: nats?.url ?? 'nats://127.0.0.1:9',
     NATS_PASSWORD: 'none',
+    NATS_EDGE_PASSWORD: 'none of edges',
     EDGE_SECRET: 'a secret of tests, which protects nothing',
   });
 
@@ -111,8 +113,7 @@ describe('The processes of the compose file', function () {
 
   async function startProfile(profile: Profile, databaseUrl: string): Promise<Map<string, Started>> {
     const running = new Map<string, Started>();
-    if (profile === 'scaled' && program !== null)
-      nats ??= await startNats(program, 'authorization { user: curvebook, password: none }');
+    if (profile === 'scaled' && program !== null) nats ??= await startNats(program, natsConfig(settings()));
     // Without NATS no edge is ever ready.
     const has = ([name, service]: [string, Service]): boolean =>
       isOurs(service) && (nats !== null || !name.startsWith('edge'));

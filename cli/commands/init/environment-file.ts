@@ -6,6 +6,7 @@ import { ConfigError } from '../../errors.js';
 const OF_COMPOSE: Readonly<Record<string, string>> = {
   DATABASE_PASSWORD: "password of compose's database",
   GRAFANA_PASSWORD: "password of Grafana's admin",
+  NATS_EDGE_PASSWORD: "password of edges at compose's NATS; NATS_PASSWORD is of gateways",
   ALERT_WEBHOOK_URL: 'where alerts are posted to, as JSON',
   DEPLOY_RPC_URL: 'endpoint of `npm run deploy`; its key is never written here',
 };

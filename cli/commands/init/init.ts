@@ -68,6 +68,7 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
     DATABASE_PASSWORD: old['DATABASE_PASSWORD'] || newPassword(),
     GRAFANA_PASSWORD: old['GRAFANA_PASSWORD'] || newPassword(),
     NATS_PASSWORD: old['NATS_PASSWORD'] || newPassword(),
+    NATS_EDGE_PASSWORD: old['NATS_EDGE_PASSWORD'] || newPassword(),
     EDGE_SECRET: old['EDGE_SECRET'] || newPassword(),
     DEPLOY_RPC_URL: answers.rpcUrls.split(',')[0]?.trim() ?? '',
   };

@@ -266,6 +266,7 @@ describe('the guides', () => {
       'GRAFANA_PASSWORD',
       'ALERT_WEBHOOK_URL',
       'DATABASE_PASSWORD',
+      'NATS_EDGE_PASSWORD',
       'NODE_OPTIONS',
       'RPC_PORT',
       'BLOCK_TIME_MS',

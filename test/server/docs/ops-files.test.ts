@@ -114,8 +114,13 @@ describe('The files for operators', () => {
     for (const [name, { environment = {} }] of ours) {
       const missing = Object.keys(settingsSchema.shape).filter((setting) => !(setting in environment));
       expect([...fixed, ...own], name).to.include.members(missing);
+      // Edges are another user of NATS than gateways.
+      const isOfEdges = (setting: string) =>
+        name.startsWith('edge') && ['NATS_USER', 'NATS_PASSWORD'].includes(setting);
       for (const [setting, value] of Object.entries(environment)) {
-        if (!fixed.includes(setting)) expect(value, `${name}: ${setting}`).to.match(new RegExp(`^\\$\\{${setting}:`));
+        if (isOfEdges(setting)) expect(value, `${name}: ${setting}`).to.match(/^edge$|^\$\{NATS_EDGE_PASSWORD:/);
+        else if (!fixed.includes(setting))
+          expect(value, `${name}: ${setting}`).to.match(new RegExp(`^\\$\\{${setting}:`));
       }
     }
     for (const setting of own) {

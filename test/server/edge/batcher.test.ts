@@ -10,8 +10,10 @@ const failed = (failure: 'busy' | 'standby' | 'write_failed' | 'outcome_unknown'
   message: 'so',
 });
 
-const forwarded = (nonce: number, filler = ''): ForwardedAction => ({
-  signer: `0x${'ab'.repeat(20)}`,
+const signerOf = (index: number) => `0x${index.toString(16).padStart(40, '0')}` as const;
+
+const forwarded = (nonce: number, filler = '', signer = signerOf(1)): ForwardedAction => ({
+  signer,
   request: {
     action: { type: 'noop', filler },
     nonce,
@@ -65,9 +67,34 @@ describe('Batches of an edge', () => {
     expect(tooLong.reply).to.deep.equal({ status: 'err', response: 'batch_too_large: Too many orders in batch' });
     await Promise.all(Array.from({ length: 20 }, (_, nonce) => to.submit(forwarded(nonce, 'x'.repeat(300)))));
     expect(sent.length).to.be.greaterThan(4);
-    const { batcher: other, sent: counted } = start([all(DONE)]);
+    const { batcher: other, sent: counted } = start([all(DONE)], { maxWaiting: 2_400 });
     await Promise.all(Array.from({ length: 600 }, (_, nonce) => other.submit(forwarded(nonce))));
     expect(counted.map((nonces) => nonces.length)).to.deep.equal([256, 256, 88]);
+  });
+
+  it('hold no more entries than a reply has room for', async () => {
+    const { batcher: to, sent } = start([all(DONE)]);
+    const cancels = Array.from({ length: 1_000 }, (_, o) => ({ a: 10_000, o }));
+    const massCancel = (nonce: number): ForwardedAction => {
+      const { signer, request } = forwarded(nonce);
+      return { signer, request: { ...request, action: { type: 'cancel', cancels } } };
+    };
+    await Promise.all(Array.from({ length: 12 }, (_, nonce) => to.submit(massCancel(nonce))));
+    expect(sent.map((nonces) => nonces.length)).to.deep.equal([4, 4, 4]);
+  });
+
+  it('leave room for others while one maker fills its share', async () => {
+    const silent = () => delay(300).then(() => ({ kind: 'unknown' as const }));
+    const { batcher: to } = start([silent], { maxWaiting: 8, timeoutMs: 200 });
+    const own = [1, 2].map((nonce) => outcome(to.submit(forwarded(nonce), signerOf(7))));
+    expect(await outcome(to.submit(forwarded(3, '', signerOf(2)), signerOf(7)))).to.equal('write_failed');
+    const other = outcome(to.submit(forwarded(4, '', signerOf(3))));
+    expect(await Promise.all([...own, other])).to.deep.equal(Array(3).fill('outcome_unknown'));
+    const bytes = start([silent], { maxWaitingBytes: 4_000, timeoutMs: 200 });
+    const long = outcome(bytes.batcher.submit(forwarded(1, 'x'.repeat(600))));
+    expect(await outcome(bytes.batcher.submit(forwarded(2, 'x'.repeat(600))))).to.equal('write_failed');
+    const longOfOther = outcome(bytes.batcher.submit(forwarded(3, 'x'.repeat(600), signerOf(2))));
+    expect(await Promise.all([long, longOfOther])).to.deep.equal(Array(2).fill('outcome_unknown'));
   });
 
   it('are sent again after silence, and what the log says then counts', async () => {
@@ -112,8 +139,8 @@ describe('Batches of an edge', () => {
 
   it('refuse more than may wait, at once, and end when they are closed', async () => {
     const { batcher: to } = start([() => delay(50).then(() => ({ kind: 'unknown' as const }))], { maxWaiting: 2 });
-    const waiting = [1, 2].map((nonce) => outcome(to.submit(forwarded(nonce))));
-    expect(await outcome(to.submit(forwarded(3)))).to.equal('write_failed');
+    const waiting = [1, 2].map((nonce) => outcome(to.submit(forwarded(nonce, '', signerOf(nonce)))));
+    expect(await outcome(to.submit(forwarded(3, '', signerOf(3))))).to.equal('write_failed');
     await delay(60);
     to.close();
     expect(await Promise.all(waiting)).to.deep.equal(['outcome_unknown', 'outcome_unknown']);

@@ -6,6 +6,7 @@ import { createLink } from '../../../server/edge/link.js';
 import { createSequencer } from '../../../server/edge/sequencer.js';
 import { subjectOf } from '../../../server/edge/link.js';
 import type { ExchangeReply, ForwardedAction } from '../../../server/orders/types.js';
+import { natsConfig } from '../../support/console/compose.js';
 import { natsProgram, startNats, type Nats } from '../../support/nodes/nats.js';
 import { until } from '../../support/stack.js';
 
@@ -44,10 +45,26 @@ if (program !== null) {
       await until('the service', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'reply');
       const asked = await one.request('here', Buffer.from('hello'), 1_000);
       expect(asked.kind === 'reply' && text(asked.data)).to.equal('hello!');
-      expect(await one.request('nowhere', Buffer.from('x'), 1_000)).to.deep.equal({ kind: 'undelivered' });
+      // Anybody can say that nobody listens, in place of a process that has heard the request.
+      expect(await one.request('nowhere', Buffer.from('x'), 1_000)).to.deep.equal({ kind: 'unknown' });
       expect(await one.request('silent', Buffer.from('x'), 200)).to.deep.equal({ kind: 'unknown' });
       leave();
-      await until('its end', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'undelivered');
+      await until('its end', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'unknown');
+    });
+
+    it('survives what can not be answered', async () => {
+      nats = await startNats(program);
+      const [one, other] = [connect(), connect()];
+      other.serve('here', (data) => Promise.resolve(Buffer.from(`${text(data)}!`)));
+      other.serve('huge', () => Promise.resolve(Buffer.alloc(2_000_000)));
+      other.serve('broken', () => Promise.reject(new Error('so')));
+      other.serve('mute', () => Promise.resolve(null));
+      await Promise.all([untilUp(one), untilUp(other)]);
+      await until('the service', async () => (await one.request('here', Buffer.from('x'), 1_000)).kind === 'reply');
+      for (const subject of ['huge', 'broken', 'mute'])
+        expect(await one.request(subject, Buffer.from('x'), 200), subject).to.deep.equal({ kind: 'unknown' });
+      expect((await one.request('here', Buffer.from('x'), 1_000)).kind).to.equal('reply');
+      expect(warned.filter((message) => message.includes('could not be answered'))).to.have.length(2);
     });
 
     it('comes back after the server was killed, with what is served on it; meanwhile nothing leaves', async () => {
@@ -76,6 +93,39 @@ if (program !== null) {
       expect(warned, 'said once').to.deep.equal(['NATS can not be reached; it will be tried again']);
     });
 
+    it('lets edges only ask, and gateways only answer, as the compose file sets it up', async () => {
+      nats = await startNats(program, natsConfig({ NATS_PASSWORD: '1', NATS_EDGE_PASSWORD: '2 of edges' }));
+      const gateway = connect({ user: 'curvebook', password: '1' });
+      const [edge, bad] = [0, 1].map(() => connect({ user: 'edge', password: '2 of edges' }));
+      await Promise.all([gateway, edge!, bad!].map(untilUp));
+      const subject = subjectOf('00aa', 3);
+      let heard = 0;
+      bad!.serve(subject, () => Promise.resolve(Buffer.from('forged')));
+      bad!.serve('elsewhere', () => Promise.resolve(Buffer.from('x')));
+      gateway.serve(subject, () => {
+        heard += 1;
+        return Promise.resolve(Buffer.from('true'));
+      });
+      await until('the gateway', async () => (await edge!.request(subject, Buffer.from('x'), 1_000)).kind === 'reply');
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => edge!.request(subject, Buffer.from('x'), 1_000)),
+      );
+      expect(new Set(answers.map((asked) => asked.kind === 'reply' && text(asked.data)))).to.deep.equal(
+        new Set(['true']),
+      );
+      const before = heard;
+      expect((await gateway.request(subject, Buffer.from('x'), 300)).kind, 'a gateway asks nobody').to.equal('unknown');
+      expect((await edge!.request('elsewhere', Buffer.from('x'), 300)).kind).to.equal('unknown');
+      let forged = 0;
+      edge!.serve('_INBOX.of.another', () => {
+        forged += 1;
+        return Promise.resolve(null);
+      });
+      expect((await bad!.request('_INBOX.of.another', Buffer.from('x'), 300)).kind).to.equal('unknown');
+      expect(forged, 'an edge answers no other one').to.equal(0);
+      expect(heard).to.equal(before);
+    });
+
     it('takes batches to the sequencer with the same secret, and to no other', async () => {
       nats = await startNats(program);
       const judged: number[] = [];
@@ -84,7 +134,7 @@ if (program !== null) {
         return Promise.resolve(DONE);
       };
       const sequencer = createSequencer({
-        gateway: { decide, orderSeq: () => 7, queued: () => 0 },
+        gateway: { decide, orderSeq: () => 7, queued: () => 0, isActive: () => true },
         ...{ secret: SECRET, deploymentId: '00aa', epoch: 3, verifies: false, clock: () => Date.now() },
         logger: { warn: () => undefined, error: () => undefined },
       });
@@ -109,7 +159,7 @@ if (program !== null) {
       });
       expect(await right.forward.submit(action(1))).to.deep.equal({ reply: DONE, orderSeq: 7 });
       const refused = await wrong.forward.submit(action(2)).catch((error: unknown) => error);
-      expect(refused).to.have.property('code', 'outcome_unknown');
+      expect(refused).to.have.property('code', 'standby');
       expect(wrong.unready()).to.equal('no_sequencer');
       expect(judged).to.deep.equal([1]);
       expect(sequencer.facts().refused).to.be.greaterThan(0);

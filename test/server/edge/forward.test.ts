@@ -17,7 +17,7 @@ const SECRET = 'a secret of tests, which protects nothing';
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** What happens to the next request. */
-type Fault = 'none' | 'request lost' | 'reply lost' | 'nobody listens';
+type Fault = 'none' | 'request lost' | 'reply lost' | 'not connected';
 
 interface World {
   edge: Gateway;
@@ -46,7 +46,7 @@ async function startWorld(kind: 'sqlite' | 'pg', verifies = false, timeoutMs = 6
     clock: () => Date.now(),
     logger: silent,
   });
-  let owner: { handle(data: Uint8Array): Promise<Uint8Array>; epoch: number } | null = null;
+  let owner: { handle(data: Uint8Array): Promise<Uint8Array | null>; epoch: number } | null = null;
   let held: Writer | null = null;
 
   async function takeOver(): Promise<void> {
@@ -72,11 +72,10 @@ async function startWorld(kind: 'sqlite' | 'pg', verifies = false, timeoutMs = 6
       // A probe is as short as its head.
       const fault = data.length < 250 ? 'none' : (faults.shift() ?? 'none');
       const to = owner;
-      if (to === null || fault === 'nobody listens' || !subject.endsWith(`.${to.epoch}`))
-        return { kind: 'undelivered' };
-      if (fault === 'request lost') return { kind: 'unknown' };
+      if (fault === 'not connected') return { kind: 'undelivered' };
+      if (to === null || fault === 'request lost' || !subject.endsWith(`.${to.epoch}`)) return { kind: 'unknown' };
       const reply = await to.handle(data);
-      return fault === 'reply lost' ? { kind: 'unknown' } : { kind: 'reply', data: reply };
+      return fault === 'reply lost' || reply === null ? { kind: 'unknown' } : { kind: 'reply', data: reply };
     },
     serve: () => () => undefined,
     close: () => Promise.resolve(),
@@ -163,7 +162,7 @@ for (const kind of process.env.DATABASE_URL?.startsWith('postgres') === true
 
     it('says truly what became of each action, whatever is lost and whoever owns the log', async function () {
       this.timeout(300_000);
-      const fault = fc.constantFrom<Fault[]>('none', 'none', 'request lost', 'reply lost', 'nobody listens');
+      const fault = fc.constantFrom<Fault[]>('none', 'none', 'request lost', 'reply lost', 'not connected');
       const step = fc.record({
         faults: fc.array(fault, { maxLength: 4 }),
         orders: fc.integer({ min: 1, max: 4 }),

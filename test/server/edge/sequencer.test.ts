@@ -24,6 +24,7 @@ const action = (nonce: number): string =>
 describe('The sequencer', () => {
   let judged: number[] = [];
   let queued = 0;
+  let active = true;
   let decide: (one: ForwardedAction) => Promise<ExchangeReply> = () => Promise.resolve(DONE);
   let sequencer: Sequencer;
   const warned: string[] = [];
@@ -31,6 +32,7 @@ describe('The sequencer', () => {
   beforeEach(() => {
     judged = [];
     queued = 0;
+    active = true;
     warned.length = 0;
     decide = () => Promise.resolve(DONE);
     sequencer = createSequencer({
@@ -41,6 +43,7 @@ describe('The sequencer', () => {
         },
         orderSeq: () => 12,
         queued: () => queued,
+        isActive: () => active,
       },
       ...{ secret: SECRET, deploymentId: '00aa', epoch: 3, verifies: false, clock: () => NOW_MS },
       logger: { warn: (_, message) => void warned.push(message), error: () => undefined },
@@ -50,7 +53,7 @@ describe('The sequencer', () => {
   const batch = (nonces: number[], change: Partial<BatchHead> = {}, secret = SECRET): Buffer =>
     encodeBatch(secret, { ...HEAD, ...change }, nonces.map(action));
   const answersTo = async (message: Buffer, actions: number) =>
-    decodeReply(SECRET, { mac: macOfMessage(message), actions }, await sequencer.handle(message));
+    decodeReply(SECRET, { mac: macOfMessage(message), actions }, (await sequencer.handle(message))!);
 
   it('judges actions in their order, and says up to which row that is true', async () => {
     expect(await answersTo(batch([3, 1, 2]), 3)).to.deep.equal({
@@ -85,15 +88,46 @@ describe('The sequencer', () => {
     expect(judged).to.deep.equal([1, 2]);
   });
 
-  it('judges a message again of which something failed', async () => {
-    decide = () => Promise.reject(new GatewayUnavailableError('outcome_unknown', 'so'));
-    const message = batch([1]);
-    expect(await answersTo(message, 1)).to.deep.equal({
-      answers: [{ failure: 'outcome_unknown', message: 'so' }],
-      orderSeq: 12,
-    });
+  it('judges an action again that failed, but not for a recorded message', async () => {
+    const failure = { failure: 'write_failed', message: 'so' };
+    decide = () => Promise.reject(new GatewayUnavailableError('write_failed', 'so'));
+    const recorded = batch([1]);
+    expect((await answersTo(recorded, 1))!.answers).to.deep.equal([failure]);
     decide = () => Promise.resolve(DONE);
-    expect((await answersTo(message, 1))!.answers).to.deep.equal([{ reply: DONE }]);
+    expect((await answersTo(recorded, 1))!.answers).to.deep.equal([failure]);
+    expect((await answersTo(batch([1], { sentMs: NOW_MS + 1 }), 1))!.answers).to.deep.equal([{ reply: DONE }]);
+  });
+
+  it('never judges a recorded message that it turned away', async () => {
+    queued = 4_096;
+    const recorded = batch([1]);
+    expect((await answersTo(recorded, 1))!.answers[0]).to.have.property('failure', 'busy');
+    queued = 0;
+    expect((await answersTo(recorded, 1))!.answers[0]).to.have.property('failure', 'busy');
+    expect(judged).to.deep.equal([]);
+  });
+
+  it('does not say that nothing was stored when it does not know', async () => {
+    decide = () => Promise.reject(new Error('Connection terminated unexpectedly'));
+    expect((await answersTo(batch([1]), 1))!.answers[0]).to.have.property('failure', 'outcome_unknown');
+  });
+
+  it('answers with no more than NATS takes; what has no room is asked for again', async () => {
+    const statuses = Array.from({ length: 1_000 }, () => ({ error: `order_not_found: ${'x'.repeat(80)}` }));
+    decide = () => Promise.resolve({ status: 'ok', response: { type: 'cancel', data: { statuses } } });
+    const message = batch(Array.from({ length: 12 }, (_, nonce) => nonce));
+    const bytes = (await sequencer.handle(message))!;
+    expect(bytes.length).to.be.at.most(1_000_000);
+    const { answers } = (await answersTo(message, 12))!;
+    expect(answers[0]).to.have.property('reply');
+    expect(answers.filter((answer) => 'failure' in answer && answer.failure === 'outcome_unknown')).not.to.have.length(
+      0,
+    );
+  });
+
+  it('is heard by edges only while it owns the log', async () => {
+    active = false;
+    expect(await sequencer.handle(batch([]))).to.equal(null);
   });
 
   it('turns batches away while too much waits, of one edge or of all', async () => {
@@ -108,5 +142,15 @@ describe('The sequencer', () => {
     queued = 4_096;
     expect((await answersTo(batch([96]), 1))!.answers[0]).to.have.property('failure', 'busy');
     expect(judged).not.to.include(96);
+  });
+
+  it('bounds the batches of all edges together, whatever they call themselves', async () => {
+    const release = Promise.withResolvers<ExchangeReply>();
+    decide = () => release.promise;
+    const open = Array.from({ length: 128 }, (_, nonce) => sequencer.handle(batch([nonce], { edge: `edge ${nonce}` })));
+    expect((await answersTo(batch([999], { edge: 'another' }), 1))!.answers[0]).to.have.property('failure', 'busy');
+    release.resolve(DONE);
+    await Promise.all(open);
+    expect((await answersTo(batch([998], { edge: 'another' }), 1))!.answers[0]).to.have.property('reply');
   });
 });

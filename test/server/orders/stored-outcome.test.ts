@@ -63,6 +63,64 @@ withGateway('What a row of the order log tells', (suite) => {
       .that.deep.equals(['success', { error: REFUSED }]);
   });
 
+  it('says of each replacement whether it was that one', async () => {
+    await suite.start();
+    await acted(orderAction(order('1000'), order('1001')));
+    const same = order('1002');
+    const replaced = {
+      type: 'batchModify',
+      modifies: [
+        { oid: 77, order: same },
+        { oid: 2, order: same },
+        { oid: 1, order: same },
+      ],
+    };
+    const { reply, told } = await acted(replaced);
+    const { statuses } = (reply as { response: { data: { statuses: unknown[] } } }).response.data;
+    expect(statuses[0]).to.have.property('error');
+    expect(told(replaced))
+      .to.have.nested.property('response.data.statuses')
+      .that.deep.equals([{ error: REFUSED }, statuses[1], statuses[2]]);
+    expect(
+      told({
+        type: 'batchModify',
+        modifies: [
+          { oid: 1, order: same },
+          { oid: 2, order: same },
+        ],
+      }),
+    ).to.equal(null);
+  });
+
+  it('is no order for an entry that no order can come of', async () => {
+    await suite.start();
+    const immediate = order('1000', { t: { limit: { tif: 'Ioc' } } });
+    const mixed = orderAction(immediate, order('1000'));
+    const { reply, told } = await acted(mixed);
+    const { statuses } = (reply as { response: { data: { statuses: unknown[] } } }).response.data;
+    expect(told(mixed))
+      .to.have.nested.property('response.data.statuses')
+      .that.deep.equals([{ error: REFUSED }, statuses[1]]);
+  });
+
+  it('is nothing where the row does not tell which of two entries placed an order', async () => {
+    await suite.start();
+    await acted(orderAction(order('1000')));
+    const same = order('1002');
+    const either = {
+      type: 'batchModify',
+      modifies: [
+        { oid: 77, order: same },
+        { oid: 78, order: same },
+      ],
+      a: true,
+    };
+    const one = { type: 'batchModify', modifies: [{ oid: 77, order: same }], a: true };
+    const { reply, told } = await acted(one);
+    expect(told(one)).to.deep.equal(reply);
+    expect(told(either)).to.equal(null);
+  });
+
   it('is nothing for another action', async () => {
     await suite.start();
     const placing = await acted(orderAction(order('1000')));

@@ -27,9 +27,14 @@ export interface Service {
 }
 
 /** As they are written, with what they share merged in. */
-export const { services } = parse(readFileSync(join(ops, 'compose.yaml'), 'utf8'), { merge: true }) as {
+export const { services, configs } = parse(readFileSync(join(ops, 'compose.yaml'), 'utf8'), { merge: true }) as {
   services: Record<string, Service>;
+  configs: Record<string, { content: string }>;
 };
+
+/** The configuration of NATS, without the port of its monitoring. */
+export const natsConfig = (settings: Readonly<Record<string, string>>): string =>
+  interpolate(configs['nats']!.content, settings).replace(/^http: .*$/m, '');
 
 /** What Compose starts with a profile. */
 export const ofProfile = (profile: Profile): [string, Service][] =>
