@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { openDb } from '../../ledger/db/db.js';
-import { GATEWAY, signBody, startEdges, type Edges } from '../../test/support/edges.js';
+import { GATEWAY, signBody, startEdges, type Edges } from '../../test/support/nodes/edges.js';
 import { natsProgram } from '../../test/support/nodes/nats.js';
 import { accountOf } from '../../test/support/stack.js';
 import { FIRST_ASSET } from '../../test/support/trading.js';

@@ -6,7 +6,7 @@ import { Wallet } from 'ethers';
 import { natsProgram } from '../../support/nodes/nats.js';
 import { accountOf, forPostgresUrl, until } from '../../support/stack.js';
 import { FIRST_ASSET } from '../../support/trading.js';
-import { startEdges, type Edges } from '../../support/edges.js';
+import { startEdges, type Edges } from '../../support/nodes/edges.js';
 
 const program = natsProgram();
 

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { natsProgram } from '../../support/nodes/nats.js';
 import { forPostgresUrl, until } from '../../support/stack.js';
 import { FIRST_ASSET } from '../../support/trading.js';
-import { GATEWAY, startEdges, type Edges } from '../../support/edges.js';
+import { GATEWAY, startEdges, type Edges } from '../../support/nodes/edges.js';
 
 const program = natsProgram();
 /** Clients at the same time, half of them at each edge first. */

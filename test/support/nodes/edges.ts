@@ -1,13 +1,13 @@
 /** Edges in front of one gateway, all as processes of their own, over a NATS server of their own. */
 import { SigningKey } from 'ethers';
 import pg from 'pg';
-import { bytesToHex } from '../../core/hash.js';
-import { agentDigest } from '../../core/wire/digest.js';
-import { connectionId, encodeAction } from '../../core/wire/encode.js';
-import { freePort } from '../../deploy/sandbox/ports.js';
-import { startChild, type Child } from './child.js';
-import { startNats, type Nats } from './nodes/nats.js';
-import { accountOf, startStack, until, type Stack, type TestDatabase } from './stack.js';
+import { bytesToHex } from '../../../core/hash.js';
+import { agentDigest } from '../../../core/wire/digest.js';
+import { connectionId, encodeAction } from '../../../core/wire/encode.js';
+import { freePort } from '../../../deploy/sandbox/ports.js';
+import { startChild, type Child } from '../child.js';
+import { startNats, type Nats } from './nats.js';
+import { accountOf, startStack, until, type Stack, type TestDatabase } from '../stack.js';
 
 export const GATEWAY = 'gateway';
 const OTHERS = 'watcher,poster,settler,executor';
