@@ -1,5 +1,5 @@
 /** Lets only so much run at the same time; the rest waits for its turn, in its order. */
-export interface Turns {
+interface Turns {
   /** Runs the work when its turn comes, and ends as it does. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** What was handed over and has not ended. */
