@@ -359,13 +359,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const way: WayOf = (ids, checks) =>
       venuesIn(ids) === 1 && !refused.has(ids.join()) ? risk.way(ids, checks) : null;
     const burdenOf = await economics.burdenOf(one.quote, head);
-    for (let tries = 0; tries < MOST_SINGLES; tries++) {
+    for (let tries = 0; tries < MOST_SINGLES && 'code' in trusted; tries++) {
       const parts = await replan(one.quote, head, burdenOf, way);
       if (parts === null) break;
       refused.add(idsOf(parts).join());
       const single = await simulateParts(one, parts);
       if (single.ok) trusted = await coveredOf(one, [single], risk, head);
-      if (!('code' in trusted)) break;
     }
     return trusted;
   }

@@ -53,7 +53,7 @@ export function createAccountStates(db: Db, maxAccounts = MAX_ACCOUNTS): (accoun
     const after = await readTx(db, async (tx) => ({
       ...(await readCommon(tx)),
       changed: before === null ? [] : await readBalancesAfter(tx, before.generation?.generation ?? 0),
-      isKnown: before?.generation != null && (await isStored(tx, before.generation)),
+      isKnown: before !== null && before.generation !== null && (await isStored(tx, before.generation)),
     }));
     const { changed, isKnown, ...common } = after;
     // Without the generation that is held this is another database, such as a promoted replica, of which nothing is known yet.
