@@ -7,6 +7,7 @@ import { readBalances } from '../ledger/chain/ledger-log.js';
 import { readOperatorStandings } from '../ledger/chain/operator-capital.js';
 import { readWorstPairs } from '../ledger/chain/pair-gains.js';
 import { readSwapProfits } from '../ledger/swaps/swap-costs.js';
+import { readExecutors } from '../ledger/swaps/swap-executors.js';
 import { sumReverts } from '../ledger/swaps/swap-wallets.js';
 import { databaseBytes } from '../ledger/db/storage.js';
 import { readSuspenseFacts } from '../ledger/chain/suspense.js';
@@ -153,6 +154,8 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
         ...others.map((profit) => ({ ...profit, token: profit.token ?? 'none' })),
       ];
     },
+    executors: () =>
+      shared.config.ROLES.includes('executor') ? readExecutors(db.reads, nowMs()) : Promise.resolve([]),
     async suspense() {
       const { items, units } = await readSuspenseFacts(db.reads);
       const tokens = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map(({ address }) => [address, 0n]));

@@ -224,11 +224,13 @@ async function runAll() {
   });
   /** How the properties of each file were chosen, so that those that failed fail again. @type {Map<string, string>} */
   const seeds = new Map();
-  const runFile = (file, alone) => {
+  const runFile = ({ name: file, isQuick }, alone) => {
+    // Hardhat changes what Chai's assertions do.
+    const pool = isQuick ? 'without a chain' : 'with chains';
     const runMocha = async (totals) => {
       const startedMs = Date.now();
       const seed = process.env.SEED ?? seeds.get(file);
-      const ran = await workers.run(js(file), totals, { alone, seed });
+      const ran = await workers.run(js(file), totals, { alone, seed, pool });
       const tookMs = Date.now() - startedMs;
       seeds.set(file, ran.seed);
       took.groups.push({ title: file, tookMs, cpuMs: ran.cpuMs });
@@ -237,9 +239,9 @@ async function runAll() {
     };
     return counted(file, runMocha, lanes === 1);
   };
-  const files = orderedFiles({ quick, leftOut }).map((name) => ({
-    name,
-    start: (alone = needsOwnProcess(name)) => runFile(name, alone),
+  const files = orderedFiles({ quick, leftOut }).map((file) => ({
+    name: file.name,
+    start: (alone = needsOwnProcess(file.name)) => runFile(file, alone),
   }));
   const others = [() => (deep ? runSolidityTests('deep', 'deep') : runSolidityTests('full', 'most')), checkTypes];
   try {

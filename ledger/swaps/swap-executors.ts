@@ -4,6 +4,9 @@ import type { Address } from '../../core/types.js';
 import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
 
+/** Age beyond which an executor's report of its funds is ignored. */
+const EXECUTOR_NEWS_MS = 5 * 60_000;
+
 interface ExecutorFunds {
   signer: Address;
   isFunded: boolean;
@@ -16,8 +19,10 @@ export async function noteExecutor(tx: Knex.Transaction, { signer, isFunded, tim
   await tx('swap_executors').insert(row).onConflict('signer').merge();
 }
 
-/** Reports of executors since `sinceMs`. */
-export async function readExecutors(q: Queryable, sinceMs: number): Promise<ExecutorFunds[]> {
-  const rows = await q('swap_executors').where('time_ms', '>=', sinceMs).select<Stored<'swap_executors'>[]>();
+/** The newest report of each executor that still counts. */
+export async function readExecutors(q: Queryable, nowMs: number): Promise<ExecutorFunds[]> {
+  const rows = await q('swap_executors')
+    .where('time_ms', '>=', nowMs - EXECUTOR_NEWS_MS)
+    .select<Stored<'swap_executors'>[]>();
   return rows.map(({ signer, funded, time_ms }) => ({ signer, isFunded: funded !== 0, timeMs: time_ms }));
 }

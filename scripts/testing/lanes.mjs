@@ -48,12 +48,13 @@ const SEARCHES = 'test/economic/';
 /**
  * Every test file, relative to the project's root, in the order in which they should start.
  * @param {{ quick?: boolean, leftOut?: readonly string[] }} [options] quick: only those that start neither a chain nor a process
- * @returns {string[]}
+ * @returns {{ name: string, isQuick: boolean }[]} isQuick: it starts neither a chain nor a process
  */
 export function orderedFiles({ quick = false, leftOut = [] } = {}) {
   const files = testFiles().filter((file) => !leftOut.includes(file));
   const isQuick = quickFiles(files);
-  if (quick) return files.filter((file) => isQuick.has(file));
+  const quickOnes = files.filter((file) => isQuick.has(file)).map((name) => ({ name, isQuick: true }));
+  if (quick) return quickOnes;
   const folderOf = (file) => file.split('/')[1];
   const rank = (folders, file) => (folders.includes(folderOf(file)) ? folders.indexOf(folderOf(file)) : folders.length);
   const byRank = (folders) => (one, other) => rank(folders, one) - rank(folders, other);
@@ -63,9 +64,9 @@ export function orderedFiles({ quick = false, leftOut = [] } = {}) {
     ...mixed(
       slow.filter(isWaiting).sort(byRank(WAITING)),
       slow.filter((file) => !isWaiting(file)).sort(byRank(COMPUTING)),
-    ),
+    ).map((name) => ({ name, isQuick: false })),
     // Short ones remain for the end, so that lanes end at about the same time.
-    ...files.filter((file) => isQuick.has(file)),
+    ...quickOnes,
   ];
 }
 

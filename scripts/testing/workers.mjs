@@ -38,15 +38,19 @@ const MAX_DRAIN_MS = 1_000;
  * @param {Work & { onFault: (name: string, reason: string) => void }} work onFault: told of a process that failed after its files, by the last one
  */
 export function createWorkers({ onFault, ...work }) {
-  /** @type {ReturnType<typeof startWorker>[]} */
-  const idle = [];
+  /** @type {Map<string, ReturnType<typeof startWorker>[]>} */
+  const pools = new Map();
+  const idleOf = (pool) => {
+    if (!pools.has(pool)) pools.set(pool, []);
+    return pools.get(pool);
+  };
 
   async function end(worker) {
     const fault = await worker.end();
     if (fault !== null) onFault(worker.lastFile(), fault);
   }
 
-  async function take(seed) {
+  async function take(idle, seed) {
     for (let worker = idle.pop(); worker !== undefined; worker = idle.pop()) {
       if (!worker.isSpent()) return worker;
       await end(worker);
@@ -57,10 +61,15 @@ export function createWorkers({ onFault, ...work }) {
   return {
     /**
      * Runs one file, in a process of its own with `alone`, results into the file `totals`.
-     * @param {string} file @param {string} totals @param {{ alone?: boolean, seed?: string }} [how] seed: for a new process @returns {Promise<Ran>}
+     * @param {string} file @param {string} totals
+     * @param {{ alone?: boolean, seed?: string, pool?: string }} [how] seed: for a new process; pool: files share processes only with those of the
+     * same one, whatever their modules change in others @returns {Promise<Ran>}
      */
-    async run(file, totals, { alone = false, seed } = {}) {
-      const worker = alone ? startWorker({ ...work, seed: seed ?? String(randomInt(2 ** 31)) }) : await take(seed);
+    async run(file, totals, { alone = false, seed, pool = '' } = {}) {
+      const idle = idleOf(pool);
+      const worker = alone
+        ? startWorker({ ...work, seed: seed ?? String(randomInt(2 ** 31)) })
+        : await take(idle, seed);
       const ran = await worker.run(file, totals);
       // What a failed test left behind is no other file's, and has told enough.
       if (!ran.isGood) await worker.end();
@@ -69,7 +78,7 @@ export function createWorkers({ onFault, ...work }) {
       return ran;
     },
     /** Ends all processes. */
-    close: async () => void (await Promise.all(idle.splice(0).map(end))),
+    close: async () => void (await Promise.all([...pools.values()].flatMap((idle) => idle.splice(0)).map(end))),
   };
 }
 

@@ -136,6 +136,8 @@ export interface MetricSources {
   orderReverts(): Promise<{ count: number; gasUsed: bigint } | null>;
   /** Of the last hour, one for each sell token of the listed ones; none where no executor runs. */
   swapProfits(): Promise<readonly SwapProfitFacts[]>;
+  /** Whether each executor that reported lately can pay for an order; none where no executor runs. */
+  executors(): Promise<readonly { signer: string; isFunded: boolean }[]>;
   /** Items in suspense: open ones by kind, and their amounts per token. */
   suspense(): Promise<{
     items: readonly { kind: string; count: number }[];

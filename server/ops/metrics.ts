@@ -108,7 +108,7 @@ function ledgerGauges(
 }
 
 /** Gauges of losses that tokens and owners of signed orders may cause the operator. */
-function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfits }: MetricSources): void {
+function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfits, executors }: MetricSources): void {
   gauge(
     registry,
     ['token_uneven', '1 when transfers take or bring another amount than asked for, -1 while not measured', 'token'],
@@ -121,6 +121,15 @@ function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfi
     const facts = await orderReverts();
     return one(facts && saturated(facts.gasUsed));
   });
+  gauge(
+    registry,
+    [
+      'executor_funded',
+      '0 while an executor has less ETH than a node asks for before it takes an order of every kind',
+      'signer',
+    ],
+    async () => (await executors()).map(({ signer, isFunded }) => [{ signer }, isFunded ? 1 : 0]),
+  );
   const ofToken = (value: (profit: SwapProfitFacts) => number) => async (): Promise<[Labels, number][]> =>
     (await swapProfits()).map((profit) => [{ token: profit.token }, value(profit)]);
   gauge(

@@ -38,8 +38,6 @@ const MAX_SLIPPAGE_BPS = 2_000;
 /** Far beyond every order's end; larger numbers of seconds are no times. */
 const MAX_SEC = 1e11;
 const DEFAULT_SLIPPAGE_BPS = 50;
-/** Age beyond which an executor's report of its funds is ignored. */
-const EXECUTOR_NEWS_MS = 5 * 60_000;
 /** How long a limit order may wait, at least, at most, and unless it says otherwise. */
 const LIMIT_SEC = { least: 60, most: 30 * 86_400, usual: 86_400 } as const;
 /** Of what a limit order sells, the most that its fee would take now: orders that no price could pay for only take turns from others. */
@@ -132,7 +130,7 @@ function refuseQuarantined(deps: SwapDeps, { sellToken, buyToken }: QuoteRequest
 
 /** Throws ApiError `EXECUTOR_UNFUNDED` when no executor can pay for transactions. */
 async function refuseUnfunded({ db, nowMs }: SwapDeps): Promise<void> {
-  const executors = await readExecutors(db.knex, nowMs() - EXECUTOR_NEWS_MS);
+  const executors = await readExecutors(db.knex, nowMs());
   if (executors.length === 0 || executors.some(({ isFunded }) => isFunded)) return;
   throw new ApiError(
     503,

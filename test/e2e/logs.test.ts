@@ -37,6 +37,8 @@ const DEBUG = 20;
 const INFO = 30;
 /** Hints of commits, which SQLite does not send. */
 const OF_POSTGRESQL_ONLY = ['curvebook_hints_connected', 'curvebook_hints_received'];
+/** Of a reader's replica, which test/e2e/database/reader.test.ts reads, and of edges, which test/e2e/edge/edge.test.ts reads. */
+const OF_OTHERS = /nodejs_|process_|replica_(lag_seconds|behind)$|curvebook_(edge_|nats_|sequencer_)/;
 
 forOneDatabaseUrl((database, open) => {
   describe(`The log and the metrics, on ${database}`, function () {
@@ -237,11 +239,8 @@ forOneDatabaseUrl((database, open) => {
       const names = [...now.keys()].map((name) => name.replace(/\{.*/, '').replace(/_(bucket|count|sum)$/, ''));
       const { registry } = createMetrics({} as MetricSources);
       const all = registry.getMetricsAsArray().map(({ name }) => name);
-      // The lag of a replica is a reader's; test/e2e/database/reader.test.ts reads it.
       expect(
-        all.filter(
-          (metric) => !names.includes(metric) && !/nodejs_|process_|replica_(lag_seconds|behind)$/.test(metric),
-        ),
+        all.filter((metric) => !names.includes(metric) && !OF_OTHERS.test(metric)),
         'silent metrics',
       ).to.deep.equal(database === 'SQLite' ? OF_POSTGRESQL_ONLY : []);
       expect(at('pair_losing{maker="",taker="",token="USDC"}')).to.equal(0);

@@ -44,6 +44,11 @@ const SOURCES: MetricSources = {
         worstWei: -(10n ** 11n),
       },
     ]),
+  executors: () =>
+    Promise.resolve([
+      { signer: '0xe', isFunded: false },
+      { signer: '0xf', isFunded: true },
+    ]),
   unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
   suspense: () =>
     Promise.resolve({ items: [{ kind: 'fill', count: 2 }], units: [{ token: 'USDC', units: -(10n ** 30n) }] }),
@@ -168,6 +173,8 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_hints_connected')).to.equal('0');
     expect(values.get('curvebook_hints_received')).to.equal('5');
     expect(values.get('curvebook_order_reverts_hour_gas')).to.equal('157000');
+    expect(values.get('curvebook_executor_funded{signer="0xe"}')).to.equal('0');
+    expect(values.get('curvebook_executor_funded{signer="0xf"}')).to.equal('1');
     expect(values.get('curvebook_swap_orders_hour{token="USDC"}')).to.equal('3');
     expect(values.get('curvebook_swap_fees_hour_gwei{token="USDC"}')).to.equal('9000');
     expect(values.get('curvebook_swap_costs_hour_gwei{token="USDC",outcome="filled"}')).to.equal('7000');

@@ -6,7 +6,7 @@ import { Wallet } from 'ethers';
 import { natsProgram } from '../../support/nodes/nats.js';
 import { accountOf, forPostgresUrl, until } from '../../support/stack.js';
 import { FIRST_ASSET } from '../../support/trading.js';
-import { startEdges, type Edges } from '../../support/nodes/edges.js';
+import { GATEWAY, startEdges, type Edges } from '../../support/nodes/edges.js';
 
 const program = natsProgram();
 
@@ -104,6 +104,34 @@ if (program !== null) {
         expect((await edges.post(edges.urls[0]!, body)).text).to.include('unknown_signer');
         expect((await edges.post(edges.urls[0]!, { rubbish: true })).status).to.equal(422);
         expect(await edges.judged()).to.equal(before);
+      });
+
+      it('count in their metrics, and in those of the gateway, what they hand over', async () => {
+        const { metricsOf, urls } = edges;
+        const [edge, gateway] = [await metricsOf(0), await metricsOf(GATEWAY)];
+        await edges.post(urls[0]!, await edges.signed({ type: 'order', ...order('1004') }));
+        const [edgeAfter, gatewayAfter] = [await metricsOf(0), await metricsOf(GATEWAY)];
+        const moved = (before: Map<string, number>, after: Map<string, number>, names: RegExp) =>
+          Object.fromEntries(
+            [...after]
+              .filter(([name]) => names.test(name))
+              .map(([name, value]) => [name.replace('curvebook_', ''), value - (before.get(name) ?? NaN)]),
+          );
+        expect(moved(edge, edgeAfter, /^curvebook_edge_(actions|batches|resent|unknown|waiting)$/)).to.deep.equal({
+          edge_actions: 1,
+          edge_batches: 1,
+          edge_resent: 0,
+          edge_unknown: 0,
+          edge_waiting: 0,
+        });
+        expect(moved(gateway, gatewayAfter, /^curvebook_sequencer_/)).to.deep.equal({
+          'sequencer_messages{outcome="judged"}': 1,
+          'sequencer_messages{outcome="refused"}': 0,
+          'sequencer_messages{outcome="busy"}': 0,
+          sequencer_actions: 1,
+        });
+        expect(edgeAfter.get('curvebook_edge_sequencer')).to.equal(1);
+        expect([edgeAfter, gatewayAfter].map((of) => of.get('curvebook_nats_connected'))).to.deep.equal([1, 1]);
       });
     });
   });

@@ -129,7 +129,7 @@ describe("root of a block's receipts", () => {
     expect(fields({})).to.have.length(4);
     expect(fields({ depositNonce: '0x3d3bbf' }), 'Regolith').to.have.length(4);
     const canyon = fields({ depositNonce: '0x3d3bbf', depositReceiptVersion: '0x1' });
-    expect(canyon).to.deep.include.members(['0x3d3bbf', '0x01']).and.have.length(6);
+    expect(canyon).to.deep.include.members(['0x3d3bbf', '0x01']).and.have.lengthOf(6);
     expect(fields({ depositNonce: '0x0', depositReceiptVersion: '0x1' })).to.have.property('4', '0x');
     const other = encodeReceipt(receipt({ depositNonce: '0x1', depositReceiptVersion: '0x1' }));
     expect(decodeRlp(`0x${other.slice(2)}`), 'no deposit').to.have.length(4);

@@ -1,4 +1,6 @@
 /** What the swap API quotes, for whom, and how often; orders are in swap-orders.test.ts. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import { Wallet, parseUnits } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
@@ -43,6 +45,25 @@ describe('swap API', () => {
       sellAmountBeforeFee: wei('1'),
       signingScheme: 'eip712',
       ...change,
+    });
+
+    it('answers 413 to a body beyond every limit, whole, and the connection goes on', async () => {
+      const { hostname, port } = new URL(stack.url);
+      for (const path of ['/api/v1/quote', '/api/v1/orders']) {
+        const socket = connect({ host: hostname, port: Number.parseInt(port, 10) });
+        let text = '';
+        socket.setEncoding('latin1').on('data', (chunk: string) => (text += chunk));
+        const head = (length: number): string =>
+          `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+        const length = 5 * 1024 * 1024;
+        socket.write(head(length));
+        // As clients do that read nothing before they have sent everything.
+        await new Promise((resolve) => socket.write(Buffer.alloc(length, ' '), resolve));
+        socket.write(`${head(2)}{}`);
+        while (!/ 400 /.test(text)) await once(socket, 'data');
+        expect(text).to.match(/^HTTP\/1\.1 413 [^]*"code":"BAD_REQUEST"/);
+        socket.destroy();
+      }
     });
 
     describe('tokens', () => {

@@ -9,6 +9,7 @@ export const SILENT_METRICS: MetricSources = {
   transfers: () => [],
   orderReverts: () => Promise.resolve(null),
   swapProfits: () => Promise.resolve([]),
+  executors: () => Promise.resolve([]),
   tokens: () => [],
   unattributed: () => Promise.resolve([]),
   suspense: () => Promise.resolve({ items: [], units: [] }),

@@ -37,6 +37,8 @@ export interface Edges {
   rowsOf(nonce: number): Promise<number>;
   /** Messages with actions that the gateway has judged. */
   judged(): Promise<number>;
+  /** The samples of an edge, or of the gateway, by name and labels. */
+  metricsOf(process: number | typeof GATEWAY): Promise<Map<string, number>>;
   query<T>(sql: string, values?: unknown[]): Promise<T[]>;
   close(): Promise<void>;
 }
@@ -70,6 +72,7 @@ export async function startEdges(
   const children: (Child | null)[] = [];
   const standbys: Child[] = [];
   const metricsPort = await freePort('127.0.0.1');
+  const edgeMetricsPorts = await Promise.all(Array.from({ length: count }, () => freePort('127.0.0.1')));
   const common = { NATS_URL: nats.url, EDGE_SECRET: SECRET, ...env };
   const stack = await startStack({
     databaseUrl: db.url,
@@ -95,7 +98,7 @@ export async function startEdges(
     (await fetch(`${url}${path}`).catch(() => null))?.status === 200;
 
   async function revive(index: number): Promise<void> {
-    const child = serve(ports[index]!, 'edge', edgeEnv);
+    const child = serve(ports[index]!, 'edge', { METRICS_PORT: `${edgeMetricsPorts[index]}`, ...edgeEnv });
     children[index] = child;
     await until(`edge ${index}`, () => {
       if (child.process.exitCode !== null) throw new Error(`an edge ended:\n${child.output()}`);
@@ -141,9 +144,13 @@ export async function startEdges(
       return rows[0]!.count;
     },
     async judged() {
-      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      const line = /^curvebook_sequencer_messages\{outcome="judged"\} (\d+)$/m.exec(text);
-      return Number(line?.[1] ?? -1);
+      return (await edges.metricsOf(GATEWAY)).get('curvebook_sequencer_messages{outcome="judged"}') ?? -1;
+    },
+    async metricsOf(process) {
+      const port = process === GATEWAY ? metricsPort : edgeMetricsPorts[process];
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      const samples = text.matchAll(/^([^#\n].*) (\S+)$/gm);
+      return new Map([...samples].map(([, name, value]) => [name!, Number(value)]));
     },
     async query<T>(sql: string, values: unknown[] = []) {
       return (await client.query(sql, values)).rows as T[];
