@@ -1,4 +1,5 @@
 /** No served type answers a constant where the ledger knows better: every field that is the same in all states of this test is listed, with the reason. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { INFO_TYPES } from '../../../server/orders/info/registry.js';
 import { addGeneration, addressOf, clientOf, deposit, fillOf, post } from '../../support/gateway.js';
@@ -112,6 +113,9 @@ forEachGateway('fields that never change', (suite) => {
     const running = await suite.start({}, { idleMs: 3_600_000 });
     await ask();
     await listen();
+    // What follows is of one minute.
+    const sinceMinuteMs = Date.now() % 60_000;
+    if (sinceMinuteMs < 3_000 || sinceMinuteMs > 40_000) await delay((63_000 - sinceMinuteMs) % 60_000);
     const nowMs = Date.now();
     await suite.act(
       1,
@@ -130,8 +134,13 @@ forEachGateway('fields that never change', (suite) => {
     // Long before the rest: what was paid in later has a price.
     await fill(1, ETHER / 2n, 1, 1_699_999_000_000, 77);
     await fill(2, (9n * ETHER) / 10n, 2, nowMs - 3_000_000, 99);
+    // Two of the minute that is told of, the second one when the candle was seen with the first.
+    const hasTrades = (count: number) => () =>
+      client.frames.some(({ channel, data }: Frame) => channel === 'candle' && data.s === '@0' && data.n === count);
     await fill(3, ETHER, 3, nowMs - 2_000, 77);
+    await until(hasTrades(1));
     await fill(4, ETHER / 2n, 4, nowMs - 1_000, 77);
+    await until(hasTrades(2));
     await fill(5, ETHER / 8n, 1, nowMs - 40_000_000, 77);
     await fill(6, ETHER / 8n, 2, nowMs - 500, 99);
     await ask();
