@@ -11,7 +11,7 @@ import { runProgram, startProgram, type Program } from '../support/console/progr
 import { forEachDatabaseUrl, until, type TestDatabase } from '../support/stack.js';
 
 const SERVE = ['node', 'scripts/curvebook.mjs', 'serve'];
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 150_000;
 
 forEachDatabaseUrl((database, open) => {
   describe(`The exit code of serve, on ${database}`, function () {
