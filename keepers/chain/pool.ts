@@ -251,6 +251,10 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       logger.error({ rpc: one.raw.name, chainId: served, expected }, 'an RPC endpoint serves another chain');
   }
 
+  /** The last failure of a request, or that no endpoint could be asked: an error takes as long to make as the rest of a request. */
+  const failureOf = (last: unknown): unknown =>
+    last ?? new RpcUnavailableError('no RPC endpoint serves the configured chain');
+
   const otherChain = (one: Endpoint): RpcUnavailableError =>
     new RpcUnavailableError(`${one.raw.name} serves chain ${one.servedChain}, not ${expected}`);
 
@@ -305,7 +309,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
 
   /** An error answer is returned as the result, except for refusals: on those, and on silence, the request goes to the next endpoint. */
   async function ask<T>(request: (rpc: Rpc) => Promise<T>): Promise<T> {
-    let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
+    let last: unknown = null;
     const refused = new Map<Endpoint, RpcResponseError>();
     for (const one of candidates()) {
       try {
@@ -324,12 +328,12 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         last = error;
       }
     }
-    throw [...refused.values()].at(0) ?? last;
+    throw [...refused.values()].at(0) ?? failureOf(last);
   }
 
   async function attempt<T>(work: (rpc: Rpc) => Promise<T>): Promise<T> {
     if (endpoints.length > 1) void probe();
-    let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
+    let last: unknown = null;
     const tried = new Set<Endpoint>();
     const refused = new Map<Endpoint, RpcResponseError>();
     // An endpoint may be asked again when another one was at fault, but only a bounded number of times.
@@ -364,14 +368,14 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         else blame(one, error);
       }
     }
-    throw last;
+    throw failureOf(last);
   }
 
   async function survey<T>(question: (rpc: Rpc) => Promise<T>, enough = 1, isPatient = true): Promise<Vote<T>[]> {
     const usable = candidates();
     const awake = usable.filter((one) => !rests(one));
     const votes = new Map<Endpoint, T>();
-    let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
+    let last: unknown = null;
     const heard = Promise.withResolvers<void>();
     const asked = (awake.length >= enough ? awake : usable).map(async (one) => {
       try {
@@ -390,7 +394,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     );
     await Promise.race([all, soon]);
     if (votes.size === 0) await all;
-    if (votes.size === 0) throw last;
+    if (votes.size === 0) throw failureOf(last);
     return [...votes]
       .sort(([a], [b]) => usable.indexOf(a) - usable.indexOf(b))
       .map(([one, answer]) => ({ endpoint: one.rpc, answer, convict: (problem) => convict(one, problem) }));
