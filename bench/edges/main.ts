@@ -1,6 +1,7 @@
 /**
- * `npm run bench:edges [-- --json --orders 400 --rounds 5]`: what a single order costs each process, directly at the gateway and over 1, 2 and 4 edges, as CPU time.
+ * `npm run bench:edges [-- --json --orders 400 --rounds 5 --write]`: what a single order costs each process, directly at the gateway and over 1, 2 and 4 edges, as CPU time.
  * Real processes on PostgreSQL, with a NATS server; needs DATABASE_URL and nats-server. Each server's own work while nothing is sent is taken off.
+ * `--write` keeps the figures, of which `npm run bench:scale -- --write` then makes a table of docs/scale.md.
  * Fails when a goal is missed, an order is refused, or an acknowledged one has no row.
  */
 import { execFileSync } from 'node:child_process';
@@ -13,6 +14,7 @@ import { GATEWAY, signBody, startEdges, type Edges } from '../../test/support/no
 import { natsProgram } from '../../test/support/nodes/nats.js';
 import { accountOf } from '../../test/support/stack.js';
 import { FIRST_ASSET } from '../../test/support/trading.js';
+import { writeEdgeCosts } from '../scale/edges.js';
 import { openConnection } from '../gateway/client.js';
 import { holds, median, type Row } from '../gateway/measure.js';
 
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     orders: { type: 'string', default: '400' },
     rounds: { type: 'string', default: '5' },
     json: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
   },
 });
 const ORDERS = Number.parseInt(values.orders, 10);
@@ -73,10 +76,9 @@ const combine = (a: Costs, b: Costs, by: (x: number, y: number) => number): Cost
 /** Places one order per body over 64 connections to these servers, and cancels them all; the costs of placing, per order and in ms. */
 async function round(edges: Edges, urls: readonly string[], idlePerMs: Costs): Promise<Costs> {
   const { privateKey } = accountOf(edges.stack, 'maker1');
-  const bodies = Array.from({ length: ORDERS }, () => {
-    const order = { a: FIRST_ASSET, b: true, p: '1000', s: '0.01', r: false, t: { limit: { tif: 'Gtc' } } };
-    return JSON.stringify(signBody({ type: 'order', orders: [order], grouping: 'na' }, privateKey));
-  });
+  const order = { a: FIRST_ASSET, b: true, p: '1000', s: '0.01', r: false, t: { limit: { tif: 'Gtc' } } };
+  const signed = (): string => JSON.stringify(signBody({ type: 'order', orders: [order], grouping: 'na' }, privateKey));
+  const bodies = Array.from({ length: ORDERS }, signed);
   // The lowest nonce goes first: only the highest ones that were used are remembered.
   bodies.reverse();
   const ports = urls.map((url) => Number.parseInt(new URL(url).port, 10));
@@ -89,8 +91,14 @@ async function round(edges: Edges, urls: readonly string[], idlePerMs: Costs): P
   await Promise.all(
     connections.map(async (connection) => {
       for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
-        const oid = /"resting":\{"oid":(\d+)/.exec(await connection.post(body))?.[1];
-        if (oid === undefined) throw new Error('an order was refused');
+        const answer = await connection.post(body);
+        // One that a hundred others overtook on a busy machine is signed again.
+        if (answer.includes('nonce_too_low')) {
+          bodies.push(signed());
+          continue;
+        }
+        const oid = /"resting":\{"oid":(\d+)/.exec(answer)?.[1];
+        if (oid === undefined) throw new Error(`an order was refused: ${answer}`);
         oids.push(Number.parseInt(oid, 10));
       }
     }),
@@ -129,6 +137,16 @@ async function measure(edges: Edges): Promise<Row[]> {
   }
   const of = (name: string, key: keyof Costs): number => median(costs.get(name)!.map((one) => one[key]));
   const direct = of('directly', 'gateway');
+  if (values.write)
+    writeEdgeCosts(
+      ways.map(({ name, urls }) => ({
+        edges: name === 'directly' ? 0 : urls.length,
+        gatewayMs: of(name, 'gateway'),
+        edgesMs: name === 'directly' ? 0 : of(name, 'edges'),
+        natsMs: name === 'directly' ? 0 : of(name, 'nats'),
+        databaseMs: of(name, 'database'),
+      })),
+    );
   return ways.flatMap(({ name }): Row[] => {
     const row = (what: string, value: number, unit: string, bound: Row['bound'] = null): Row => ({
       ...{ goal: '', what: `${name}: ${what}`, value, unit, bound },

@@ -1,5 +1,6 @@
 /** The tables of docs/scale.md, from the stored figures. */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { edgeShares, readEdgeCosts } from './edges.js';
 import { figureValues, measuredFigures } from './figures.js';
 import { TEN_TIMES } from './load.js';
 import { costOf, inventoryFactor, limitsOf, SCENARIOS, type Cost } from './model.js';
@@ -88,12 +89,40 @@ function inventoryTable(): string {
   ].join('');
 }
 
+function edgesTable(): string {
+  const ms = (value: number): string => (value === 0 ? '' : `${value} ms`);
+  const rows = readEdgeCosts().map(edgeShares);
+  return [
+    line([
+      'edges',
+      'gateway, per order',
+      'edges',
+      'NATS',
+      'database',
+      "gateway's share",
+      'orders a second by one gateway',
+      'edges that these need',
+    ]),
+    rule(8),
+    ...rows.map((row) =>
+      line([
+        row.edges === 0 ? 'none' : `${row.edges}`,
+        ...[row.gatewayMs, row.edgesMs, row.natsMs, row.databaseMs].map(ms),
+        `${Math.round(row.gatewayShare * 100)} %`,
+        short(row.ordersPerSec),
+        row.edges === 0 ? '' : `${row.edgesNeeded}`,
+      ]),
+    ),
+  ].join('');
+}
+
 /** All tables as Markdown, in the order of the guide. */
 export function scaleTables(): string {
   const parts = [
     ['Figures', figuresTable()],
     ['Costs', costTable()],
     ['Limits', limitsTable()],
+    ['Edges', edgesTable()],
     ['Inventory', inventoryTable()],
   ] as const;
   return parts.map(([title, table]) => `### ${title}\n\n${table}`).join('\n');

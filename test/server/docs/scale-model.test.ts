@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { documentedTables, scaleTables } from '../../../bench/scale/doc.js';
 import { figureValues, measuredFigures } from '../../../bench/scale/figures.js';
+import { edgeShares } from '../../../bench/scale/edges.js';
 import {
   costOf,
   inventoryFactor,
@@ -85,6 +86,17 @@ describe('the model of scale', () => {
     expect(limits.fillsPerSec).to.be.within(...near(175, 1e-9));
     expect(limits.marketsByCpu).to.be.within(...near(700, 1e-9));
     expect(limits.marketsByGas).to.be.within(...near(9, 1e-9));
+  });
+
+  it('says what edges take off the gateway, and how many it takes to keep it busy', () => {
+    const alone = edgeShares({ edges: 0, gatewayMs: 1.4, edgesMs: 0, natsMs: 0, databaseMs: 0.1 });
+    expect([alone.gatewayShare, alone.edgesNeeded]).to.deep.equal([1, 0]);
+    expect(alone.ordersPerSec).to.be.within(...near(500, 1e-9));
+    // 2,000 orders a second of 0.8 ms are 1.6 cores, of which each edge has 0.7.
+    const two = edgeShares({ edges: 2, gatewayMs: 0.35, edgesMs: 0.8, natsMs: 0.05, databaseMs: 0.1 });
+    expect(two.ordersPerSec).to.be.within(...near(2_000, 1e-9));
+    expect(two.gatewayShare).to.be.within(...near(0.35 / 1.2, 1e-9));
+    expect(two.edgesNeeded).to.equal(3);
   });
 
   it('groups markets that share a token, unless every group holds it by itself', () => {
