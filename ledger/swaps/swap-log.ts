@@ -130,14 +130,14 @@ type Acceptance = { result: 'accepted' | 'existing'; order: SwapOrder } | { resu
 
 /**
  * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted. `check`
- * gets the owner's other pending orders that sell the same token, while no other call can add one; when it throws, so does this, and
- * nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
+ * gets the owner's other pending orders that sell the same token, and the transaction, in which no other call can add an order of the owner's;
+ * when it throws, so does this, and nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
  */
 export async function acceptOrder(
   db: Db,
   order: SwapOrder,
   { sellToken, validToSec, isLimit }: Pick<SwapQuote, 'sellToken' | 'validToSec' | 'isLimit'>,
-  check: (others: readonly PendingSale[]) => void = () => undefined,
+  check: (others: readonly PendingSale[], tx: Queryable) => void | Promise<void> = () => undefined,
   permit: Hex | null = null,
 ): Promise<Acceptance> {
   try {
@@ -145,7 +145,7 @@ export async function acceptOrder(
       await tx('swap_orders').insert(orderRow(order));
       if (permit !== null) await tx('swap_permits').insert({ order_id: order.id, data: permit });
       await lockOwner(tx, order.owner);
-      check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)));
+      await check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)), tx);
       await tx('swap_pending').insert({
         order_id: order.id,
         created_ms: order.createdMs,
