@@ -299,14 +299,15 @@ export async function changeRefusal(tx: Knex.Transaction, refused: SwapAttempt &
 
 /** Every attempt of an order, oldest first. */
 export async function readAttempts(q: Queryable, orderId: string): Promise<SwapAttempt[]> {
-  const rows = await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select();
-  return rows.map((row) => {
-    const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
-    if (row.result === 'sent') {
-      return { ...common, result: 'sent', txKey: row.tx_key ?? '', isOnCurve: row.on_curve !== 0 };
-    }
-    return { ...common, result: 'refused', code: row.code ?? '', message: row.message ?? '' };
-  });
+  return (await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select()).map(toAttempt);
+}
+
+export function toAttempt(row: Stored<'swap_attempts'>): SwapAttempt {
+  const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
+  if (row.result === 'sent') {
+    return { ...common, result: 'sent', txKey: row.tx_key ?? '', isOnCurve: row.on_curve !== 0 };
+  }
+  return { ...common, result: 'refused', code: row.code ?? '', message: row.message ?? '' };
 }
 
 /** Every transaction that was signed for one key of the outbox, its replacements included, oldest first. */
@@ -365,11 +366,7 @@ export async function reopenOrders(
   }
 }
 
-/** How an order ended unfilled, null while it did not. */
-export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOutcome | null> {
-  const row = await q('swap_outcomes').where({ order_id: orderId }).first();
-  if (row === undefined) return null;
-  const { order_id, time_ms, ...rest } = row;
+export function toOutcome({ order_id, time_ms, ...rest }: Stored<'swap_outcomes'>): SwapOutcome {
   return { orderId: order_id, timeMs: time_ms, ...rest };
 }
 
@@ -449,7 +446,7 @@ function quoteRow(quote: SwapQuote): Stored<'swap_quotes'> {
   };
 }
 
-function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
+export function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
   return {
     id: row.id,
     owner: row.owner,
