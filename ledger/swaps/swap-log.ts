@@ -376,10 +376,15 @@ export async function lastSwapAct(q: Queryable): Promise<number | null> {
   return Math.max(attempted ?? 0, (await highest(q('swap_outcomes'), 'time_ms')) ?? 0) || null;
 }
 
-/** Deletes quotes that expired before `beforeMs` and were never used, at most `limit` of them; returns how many. */
-export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit: number): Promise<number> {
+/** Deletes quotes that expired from `fromMs` on and before `beforeMs` and were never used, at most `limit` of them; returns how many. */
+export async function pruneQuotes(
+  tx: Knex.Transaction,
+  { fromMs, beforeMs }: { fromMs: number; beforeMs: number },
+  limit: number,
+): Promise<number> {
   const rows = await tx('swap_quotes as quote')
     .leftJoin('swap_orders as placed', 'placed.quote_id', 'quote.id')
+    .where('quote.expires_ms', '>=', fromMs)
     .where('quote.expires_ms', '<', beforeMs)
     .whereNull('placed.id')
     .limit(checkLimit(limit))

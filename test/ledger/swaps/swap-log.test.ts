@@ -192,7 +192,9 @@ forEachDatabase((name, open) => {
       const unused = await quoteIn(db, OWNER, { expiresMs: 10 });
       const young = await quoteIn(db, OWNER, { expiresMs: 30 });
       await acceptOrder(db, orderOf(used), used);
-      expect(await db.knex.transaction((tx) => pruneQuotes(tx, 20, 100))).to.equal(1);
+      const pruned = (fromMs: number) => db.knex.transaction((tx) => pruneQuotes(tx, { fromMs, beforeMs: 20 }, 100));
+      expect(await pruned(11), 'none that were looked at before').to.equal(0);
+      expect(await pruned(10)).to.equal(1);
       expect(await readQuote(db.knex, unused.id)).to.equal(null);
       for (const { id } of [used, young]) expect(await readQuote(db.knex, id)).not.to.equal(null);
     });

@@ -6,8 +6,8 @@ import type { Head } from '../../../liquidity/eth.js';
 import type { MarketData } from '../../../liquidity/market-data.js';
 import { impactBps } from '../../../server/swap/impact.js';
 
-const USDC = `0x${'11'.repeat(20)}` as Address;
-const BTC = `0x${'22'.repeat(20)}` as Address;
+const USDC: Address = `0x${'11'.repeat(20)}`;
+const BTC: Address = `0x${'22'.repeat(20)}`;
 /** A bitcoin in 8 decimals at 87,654.321 dollars in 6: a unit of it is worth 877 of the other. */
 const RESERVES = { [USDC]: 8_765_432_100_000n * 10n, [BTC]: 100n * 10n ** 8n * 10n };
 const HEAD: Head = { number: 1, hash: '0x', timestampSec: 0, baseFeeWei: 0n };
