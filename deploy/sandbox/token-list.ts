@@ -1,3 +1,4 @@
+import { tokenLogo } from '../../core/swap/token-logo.js';
 import type { ManifestToken, TokenList } from '../manifest.js';
 
 const NAMES: Record<string, string> = {
@@ -20,12 +21,7 @@ export function sandboxTokenList(chainId: number, tokens: readonly ManifestToken
       symbol,
       name: NAMES[symbol] ?? symbol,
       decimals,
-      logoURI: logo(COLOURS[symbol] ?? '#888888'),
+      logoURI: tokenLogo(COLOURS[symbol] ?? '#888888'),
     })),
   };
-}
-
-function logo(colour: string): string {
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="16" cy="16" r="16" fill="${colour}"/></svg>`;
-  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }

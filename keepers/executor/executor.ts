@@ -8,12 +8,9 @@ import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
   changeAttempt,
   changeRefusal,
-  closeOrders,
   insertAttempt,
   insertOutcome,
-  pruneQuotes,
   readAttempts,
-  readFilledPending,
   listPending,
   readPending,
   readTransactions,
@@ -42,6 +39,7 @@ import { withNeededPermit } from './permits.js';
 import { riskOf, sentAs, type Risk } from './risk.js';
 import { simulate } from './simulate.js';
 import { orderCalldata } from './transaction.js';
+import { createTidy } from './tidy.js';
 import { createTurns } from './turns.js';
 import { walletsOf, type Wallet } from './wallets.js';
 
@@ -80,13 +78,6 @@ const MAX_UNMINED_LIMITS = 16;
 const SENDS_MS = 86_400_000;
 /** Nothing is sent for an order that ends within so long of the newest block, two blocks: it could land behind its last second, and revert. */
 const LATE_SEC = 4;
-/** Unused quotes are kept this long after they expired. */
-const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
-const PRUNE_LIMIT = 1_000;
-/** Most filled orders that are removed from the pending list at once. */
-const CLOSE_LIMIT = 1_000;
-const TIDY_INTERVAL_MS = 60_000;
-
 /**
  * Executes signed orders. Whether one was filled is decided by the settler's event in a durable generation alone; that it is not filled
  * twice, by Permit2's nonce. An order that is not filled ends as expired when a scanned block is past its last second, and as failed only
@@ -99,6 +90,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const costs = createOrderCosts(deps);
   const limits = createLimitOrders(deps);
   const turns = createTurns();
+  const tidy = createTidy({ db, writer, nowMs: deps.nowMs, monotonicMs });
   const coveredOf = createCover(deps);
   /** Block at which an order was last tried. */
   const tried = new Map<string, number>();
@@ -106,7 +98,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const usedAt = new Map<string, number>();
   /** Unmined transactions at this point of the round. */
   let unmined = 0;
-  let tidiedMs = Number.NEGATIVE_INFINITY;
 
   async function round(): Promise<void> {
     // Read before the orders, so that each fill in this generation is seen.
@@ -172,19 +163,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     for (const map of [tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
     limits.keep(ids);
     turns.keep(ids);
-  }
-
-  /**
-   * Deletes old quotes, and removes orders from the pending list whose fill is final (at `final` or before) and whose fee is stored. Until
-   * then an order stays on the list: if its block is dropped, it is executed again or expires.
-   */
-  async function tidy(final: number): Promise<void> {
-    if (monotonicMs() - tidiedMs < TIDY_INTERVAL_MS) return;
-    const filled = await readFilledPending(db.knex, final, CLOSE_LIMIT);
-    await writer.tx((tx) => closeOrders(tx, filled));
-    // Repeated until none is left, since more may arrive in a minute than one transaction should delete.
-    while ((await writer.tx((tx) => pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT))) === PRUNE_LIMIT);
-    tidiedMs = monotonicMs();
   }
 
   /** One step of one order that is not filled: end it, wait, or try to execute it. */

@@ -4,7 +4,7 @@ import { quoteUnitsFloor } from '../../core/market.js';
 import type { Address, ChainFill, Leg, Market } from '../../core/types.js';
 import type { StartBalances } from './balances.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
-import { allOrFirstError, sendForRows } from '../db/dialects.js';
+import { allOrFirstError, placeholders, sendForRows } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
 import { LedgerInvariantError } from '../errors.js';
 import { fillRef } from './invariants.js';
@@ -153,8 +153,28 @@ export async function readAttributedFills(
 ): Promise<AttributedFill[]> {
   const [first, last] = [rows[0], rows.at(-1)];
   if (first === undefined || last === undefined) return [];
-  const where = 'where market = ? and fill_seq >= ? and fill_seq <= ? order by fill_seq';
-  const span = [market, first.fill_seq, last.fill_seq];
+  return attributed(q, market, rows, 'fill_seq >= ? and fill_seq <= ?', [first.fill_seq, last.fill_seq]);
+}
+
+/** The same of a page of stored fills of one market, wherever they are. */
+export async function readAttributedFillsAt(
+  q: Queryable,
+  market: number,
+  rows: readonly Stored<'fills'>[],
+): Promise<AttributedFill[]> {
+  const numbers = rows.map((row) => row.fill_seq);
+  return attributed(q, market, rows, `fill_seq in (${placeholders(numbers.length)})`, numbers);
+}
+
+async function attributed(
+  q: Queryable,
+  market: number,
+  rows: readonly Stored<'fills'>[],
+  which: string,
+  numbers: readonly number[],
+): Promise<AttributedFill[]> {
+  const where = `where market = ? and ${which} order by fill_seq`;
+  const span = [market, ...numbers];
   const parts = await sendForRows<Stored<'order_fills'>>(q, `select * from order_fills ${where}, part_no`, span);
   const partsOf = groupBy(parts, (part) => part.fill_seq);
   const stored = rows.some((row) => row.booked_by === null)

@@ -1,10 +1,10 @@
 /** Signed orders that the settler filled, a part of the ledger log. */
 import type { Knex } from 'knex';
-import type { Address } from '../../core/types.js';
-import { highest } from '../db/aggregates.js';
+import type { Address, Hex } from '../../core/types.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
-import { readAttributedFill } from './fills.js';
-import type { Queryable, SettledOrder } from '../types.js';
+import { groupBy } from '../db/lists.js';
+import { readAttributedFillsAt } from './fills.js';
+import type { AttributedFill, Queryable, SettledOrder } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
 /** A settled order with the generation that made it durable. */
@@ -37,15 +37,22 @@ export async function insertSettledOrders(
   await insertAll(tx, 'settled_orders', rows);
 }
 
-/** The fill of one signed order, null while no durable generation holds it. */
-export async function readSettledOrder(
+/** The fills of signed orders, of those that a durable generation holds. */
+export async function readSettledOrders(
   q: Queryable,
-  order: { owner: Address; nonce: bigint },
-): Promise<SettledOrderRow | null> {
-  const row = await q('settled_orders')
-    .where({ owner: order.owner, nonce: toColumn(order.nonce) })
-    .first();
-  return row === undefined ? null : { ...toSettledOrder(row), generation: row.generation };
+  orders: readonly { owner: Address; nonce: bigint }[],
+): Promise<SettledOrderRow[]> {
+  const wanted = new Set(orders.map(({ owner, nonce }) => `${owner}:${nonce}`));
+  const rows = await q('settled_orders')
+    .whereIn('owner', [...new Set(orders.map(({ owner }) => owner))])
+    .whereIn(
+      'nonce',
+      orders.map(({ nonce }) => toColumn(nonce)),
+    )
+    .select<Stored<'settled_orders'>[]>();
+  return rows
+    .filter(({ owner, nonce }) => wanted.has(`${owner}:${nonce}`))
+    .map((row) => ({ ...toSettledOrder(row), generation: row.generation }));
 }
 
 const NOBODY: Address = `0x${'0'.repeat(40)}`;
@@ -75,35 +82,53 @@ export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
 }
 
 /** What each maker's orders contributed to a signed order on our curve, summed over its legs; in base units. */
-interface OrderFill {
+export interface OrderFill {
   market: number;
   fillSeq: number;
   makers: { maker: Address; baseUnits: bigint; quoteUnits: bigint }[];
 }
 
-/** Fills of our curves for a settled order: those of its transaction between the event of the settled order before it and its own event. */
-export async function readFillsOfOrder(
+/**
+ * Fills of our curves by settled orders, in the order of the chain: those of an order's transaction between the event of the settled order before it
+ * and its own event.
+ */
+export async function readFillsOfOrders<T extends Pick<SettledOrder, 'txHash' | 'logIndex'>>(
   q: Queryable,
-  { txHash, logIndex }: Pick<SettledOrder, 'txHash' | 'logIndex'>,
-): Promise<OrderFill[]> {
-  const earlier = q('settled_orders').where({ tx_hash: txHash }).where('log_index', '<', logIndex);
-  const rows = await q('fills')
-    .where({ tx_hash: txHash })
-    .where('log_index', '<', logIndex)
-    .where('log_index', '>', (await highest(earlier, 'log_index')) ?? -1)
-    .orderBy('log_index')
-    .select();
-  const fills: OrderFill[] = [];
-  for (const row of rows) {
-    const { decomposition } = await readAttributedFill(q, row);
-    const fill: OrderFill = { market: row.market, fillSeq: row.fill_seq, makers: [] };
-    for (const { maker, baseUnits, quoteUnits } of decomposition.legs) {
-      let part = fill.makers.find((one) => one.maker === maker);
-      if (part === undefined) fill.makers.push((part = { maker, baseUnits: 0n, quoteUnits: 0n }));
-      part.baseUnits += baseUnits;
-      part.quoteUnits += quoteUnits;
-    }
-    if (fill.makers.length > 0) fills.push(fill);
+  orders: readonly T[],
+): Promise<Map<T, OrderFill[]>> {
+  const fillsOf = new Map<T, OrderFill[]>();
+  if (orders.length === 0) return fillsOf;
+  const hashes = [...new Set(orders.map(({ txHash }) => txHash))];
+  const ends = await q('settled_orders')
+    .whereIn('tx_hash', hashes)
+    .select<{ tx_hash: Hex; log_index: number }[]>('tx_hash', 'log_index');
+  const endsOf = groupBy(ends, ({ tx_hash }) => tx_hash);
+  const rows = await q('fills').whereIn('tx_hash', hashes).orderBy('log_index').select<Stored<'fills'>[]>();
+  const rowsOf = groupBy(rows, ({ tx_hash }) => tx_hash);
+  const explained = new Map<Stored<'fills'>, AttributedFill>();
+  for (const [market, some] of groupBy(rows, (row) => row.market)) {
+    const fills = await readAttributedFillsAt(q, market, some);
+    some.forEach((row, i) => explained.set(row, fills[i]!));
   }
-  return fills;
+  for (const order of orders) {
+    const before = (endsOf.get(order.txHash) ?? []).map(({ log_index }) => log_index);
+    const begin = Math.max(-1, ...before.filter((index) => index < order.logIndex));
+    const own = (rowsOf.get(order.txHash) ?? []).filter(
+      ({ log_index }) => log_index > begin && log_index < order.logIndex,
+    );
+    const fills = own.map((row) => byMaker(row, explained.get(row)!)).filter(({ makers }) => makers.length > 0);
+    fillsOf.set(order, fills);
+  }
+  return fillsOf;
+}
+
+function byMaker(row: Stored<'fills'>, { decomposition }: AttributedFill): OrderFill {
+  const fill: OrderFill = { market: row.market, fillSeq: row.fill_seq, makers: [] };
+  for (const { maker, baseUnits, quoteUnits } of decomposition.legs) {
+    let part = fill.makers.find((one) => one.maker === maker);
+    if (part === undefined) fill.makers.push((part = { maker, baseUnits: 0n, quoteUnits: 0n }));
+    part.baseUnits += baseUnits;
+    part.quoteUnits += quoteUnits;
+  }
+  return fill;
 }

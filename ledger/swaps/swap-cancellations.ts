@@ -63,6 +63,6 @@ async function mayFill(q: Queryable, txKey: string): Promise<boolean> {
 }
 
 /** Whether its owner cancelled it. */
-export async function isCancelled(q: Queryable, orderId: string): Promise<boolean> {
+async function isCancelled(q: Queryable, orderId: string): Promise<boolean> {
   return (await q('swap_cancellations').where({ order_id: orderId }).first('order_id')) !== undefined;
 }

@@ -130,14 +130,14 @@ type Acceptance = { result: 'accepted' | 'existing'; order: SwapOrder } | { resu
 
 /**
  * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted. `check`
- * gets the owner's other pending orders that sell the same token, while no other call can add one; when it throws, so does this, and
- * nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
+ * gets the owner's other pending orders that sell the same token, and the transaction, in which no other call can add an order of the owner's;
+ * when it throws, so does this, and nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
  */
 export async function acceptOrder(
   db: Db,
   order: SwapOrder,
   { sellToken, validToSec, isLimit }: Pick<SwapQuote, 'sellToken' | 'validToSec' | 'isLimit'>,
-  check: (others: readonly PendingSale[]) => void = () => undefined,
+  check: (others: readonly PendingSale[], tx: Queryable) => void | Promise<void> = () => undefined,
   permit: Hex | null = null,
 ): Promise<Acceptance> {
   try {
@@ -145,7 +145,7 @@ export async function acceptOrder(
       await tx('swap_orders').insert(orderRow(order));
       if (permit !== null) await tx('swap_permits').insert({ order_id: order.id, data: permit });
       await lockOwner(tx, order.owner);
-      check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)));
+      await check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)), tx);
       await tx('swap_pending').insert({
         order_id: order.id,
         created_ms: order.createdMs,
@@ -299,14 +299,15 @@ export async function changeRefusal(tx: Knex.Transaction, refused: SwapAttempt &
 
 /** Every attempt of an order, oldest first. */
 export async function readAttempts(q: Queryable, orderId: string): Promise<SwapAttempt[]> {
-  const rows = await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select();
-  return rows.map((row) => {
-    const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
-    if (row.result === 'sent') {
-      return { ...common, result: 'sent', txKey: row.tx_key ?? '', isOnCurve: row.on_curve !== 0 };
-    }
-    return { ...common, result: 'refused', code: row.code ?? '', message: row.message ?? '' };
-  });
+  return (await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select()).map(toAttempt);
+}
+
+export function toAttempt(row: Stored<'swap_attempts'>): SwapAttempt {
+  const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
+  if (row.result === 'sent') {
+    return { ...common, result: 'sent', txKey: row.tx_key ?? '', isOnCurve: row.on_curve !== 0 };
+  }
+  return { ...common, result: 'refused', code: row.code ?? '', message: row.message ?? '' };
 }
 
 /** Every transaction that was signed for one key of the outbox, its replacements included, oldest first. */
@@ -365,11 +366,7 @@ export async function reopenOrders(
   }
 }
 
-/** How an order ended unfilled, null while it did not. */
-export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOutcome | null> {
-  const row = await q('swap_outcomes').where({ order_id: orderId }).first();
-  if (row === undefined) return null;
-  const { order_id, time_ms, ...rest } = row;
+export function toOutcome({ order_id, time_ms, ...rest }: Stored<'swap_outcomes'>): SwapOutcome {
   return { orderId: order_id, timeMs: time_ms, ...rest };
 }
 
@@ -379,10 +376,15 @@ export async function lastSwapAct(q: Queryable): Promise<number | null> {
   return Math.max(attempted ?? 0, (await highest(q('swap_outcomes'), 'time_ms')) ?? 0) || null;
 }
 
-/** Deletes quotes that expired before `beforeMs` and were never used, at most `limit` of them; returns how many. */
-export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit: number): Promise<number> {
+/** Deletes quotes that expired from `fromMs` on and before `beforeMs` and were never used, at most `limit` of them; returns how many. */
+export async function pruneQuotes(
+  tx: Knex.Transaction,
+  { fromMs, beforeMs }: { fromMs: number; beforeMs: number },
+  limit: number,
+): Promise<number> {
   const rows = await tx('swap_quotes as quote')
     .leftJoin('swap_orders as placed', 'placed.quote_id', 'quote.id')
+    .where('quote.expires_ms', '>=', fromMs)
     .where('quote.expires_ms', '<', beforeMs)
     .whereNull('placed.id')
     .limit(checkLimit(limit))
@@ -449,7 +451,7 @@ function quoteRow(quote: SwapQuote): Stored<'swap_quotes'> {
   };
 }
 
-function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
+export function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
   return {
     id: row.id,
     owner: row.owner,

@@ -1,5 +1,5 @@
 /** A route's parts and price impact, for answers. */
-import { BPS, toSafeInt } from '../../core/amounts.js';
+import { BPS, maxBig, minBig, toSafeInt } from '../../core/amounts.js';
 import { hopsOf } from '../../core/swap/paths.js';
 import { squareRoot } from '../../core/swap/pool-math.js';
 import type { RoutePlan } from '../../core/swap/pricing.js';
@@ -9,8 +9,10 @@ import type { Address } from '../../core/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import type { SwapDeps } from './deps.js';
 
-/** The mid price is taken for one part in so many of the amount. */
+/** The mid price is taken for one part in so many of the amount, */
 const PROBE_PART = 1_000n;
+/** or for as much more as brings so many units: one that rounding takes is half a basis point then. */
+const PROBE_UNITS = 20_000n;
 const RATE_BITS = 96n;
 
 /** What is traded for what. */
@@ -51,13 +53,15 @@ export async function impactBps(
   atSec: number,
 ): Promise<number | null> {
   const traded = inUnits - feeUnits;
-  const rateOf = async (pair: Pair, units: bigint): Promise<bigint> => {
+  /** At the best source for a small part of `whole`, of which all brings about `brought`. */
+  const rateOf = async (pair: Pair, whole: bigint, brought: bigint): Promise<bigint> => {
+    const units = whole / maxBig(minBig(brought / PROBE_UNITS, PROBE_PART), 1n);
     const question = { kind: 'sell' as const, ...pair, amountUnits: units };
     const direct = await marketData.sources(pair.sellToken, pair.buyToken, head, atSec);
     return bestRate([...direct, ...(await marketData.paths(question, head, atSec))], units);
   };
-  const there = await rateOf({ sellToken, buyToken }, traded / PROBE_PART);
-  const back = await rateOf({ sellToken: buyToken, buyToken: sellToken }, outUnits / PROBE_PART);
+  const there = await rateOf({ sellToken, buyToken }, traded, outUnits);
+  const back = await rateOf({ sellToken: buyToken, buyToken: sellToken }, outUnits, traded);
   if (there === 0n || back === 0n) return null;
   // Out per in: geometric mean of the selling rate and of the rate to buy it back.
   const mid = squareRoot((there << (2n * RATE_BITS)) / back);

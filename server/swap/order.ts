@@ -3,20 +3,9 @@ import { z } from 'zod';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
-import { readLostFrom } from '../../ledger/chain/halts.js';
-import { readFillsOfOrder, readSettledOrder, type SettledOrderRow } from '../../ledger/chain/settled-orders.js';
-import {
-  readAttempts,
-  readOrder,
-  readOutcome,
-  readQuote,
-  readTransactions,
-  type SwapAttempt,
-  type SwapOrder,
-  type SwapOutcome,
-  type SwapQuote,
-} from '../../ledger/swaps/swap-log.js';
-import { isCancelled } from '../../ledger/swaps/swap-cancellations.js';
+import type { SettledOrderRow } from '../../ledger/chain/settled-orders.js';
+import { readOrderFacts, type OrderFacts } from '../../ledger/swaps/order-facts.js';
+import { readOrder, type SwapOrder, type SwapOutcome } from '../../ledger/swaps/swap-log.js';
 import { readOrdersOf, type OrderPlace } from '../../ledger/swaps/owner-orders.js';
 import type { Db, Queryable } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
@@ -34,31 +23,23 @@ type OrderDeps = Pick<SwapDeps, 'db' | 'markets' | 'explorerUrl'>;
 
 type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
 
+/** How it ended unfilled: cancelled by its owner, or ended by the executor. */
+type End = Pick<SwapOutcome, 'status' | 'code' | 'message'>;
+
 interface SwapOrderState {
-  quote: SwapQuote;
   settled: SettledOrderRow | null;
-  outcome: Pick<SwapOutcome, 'status' | 'code' | 'message'> | null;
-  /** It was filled in a block that the chain no longer has, and the operator has not reconciled the ledger yet. */
-  isLost: boolean;
+  end: End | null;
   status: OrderStatus;
 }
 
-/** Filled if a durable generation has the settler's event, whatever else is stored; else as the executor ended it; else pending. */
-async function stateOf(q: Queryable, order: SwapOrder): Promise<SwapOrderState> {
-  const quote = await readQuote(q, order.quoteId);
-  if (quote === null) throw new RangeError(`order ${order.id} has lost its quote ${order.quoteId}`);
-  const booked = await readSettledOrder(q, { owner: order.owner, nonce: quote.nonce });
-  const lostFrom = booked === null ? null : await readLostFrom(q);
-  // If the chain no longer has the block of the fill, the state is open until the operator reconciles.
-  const settled = booked === null || (lostFrom !== null && booked.blockNumber >= lostFrom) ? null : booked;
-  const outcome = settled === null ? await endOf(q, order.id) : null;
-  const status = settled === null ? (outcome?.status ?? 'pending') : 'filled';
-  return { quote, settled, outcome, isLost: booked !== null && settled === null, status };
-}
-
-/** How it ended unfilled: cancelled by its owner, or ended by the executor. */
-async function endOf(q: Queryable, orderId: string): Promise<Pick<SwapOutcome, 'status' | 'code' | 'message'> | null> {
-  return (await isCancelled(q, orderId)) ? CANCELLED : readOutcome(q, orderId);
+/**
+ * Filled if a durable generation has the settler's event, whatever else is stored; else as the executor ended it; else pending. If the chain no
+ * longer has the block of the fill, the state is open until the operator reconciles.
+ */
+function stateOf({ booked, isLost, isCancelled, outcome }: OrderFacts): SwapOrderState {
+  if (booked !== null && !isLost) return { settled: booked, end: null, status: 'filled' };
+  const end = isCancelled ? CANCELLED : outcome;
+  return { settled: null, end, status: end?.status ?? 'pending' };
 }
 
 const FILL_LOST = {
@@ -72,9 +53,14 @@ const CANCELLED = {
   message: 'The owner took it back before anything was sent',
 } as const;
 
+async function factsOf(q: Queryable, order: SwapOrder): Promise<OrderFacts> {
+  const [facts] = await readOrderFacts(q, [order]);
+  return facts!;
+}
+
 /** The status of an order as of one state of the database. */
 export async function orderStatus(db: Db, order: SwapOrder): Promise<OrderStatus> {
-  return readTx(db, async (tx) => (await stateOf(tx, order)).status);
+  return readTx(db, async (tx) => stateOf(await factsOf(tx, order)).status);
 }
 
 /** GET /api/v1/orders/{orderId}. */
@@ -86,7 +72,7 @@ export function orderHandler(deps: SwapDeps): RouterMiddleware {
     ctx.body = await readTx(deps.db, async (tx) => {
       const order = await readOrder(tx, id);
       if (order === null) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
-      return answerOf(deps, tx, order);
+      return answerOf(deps, await factsOf(tx, order));
     });
   };
 }
@@ -123,8 +109,7 @@ export function ordersHandler(deps: SwapDeps): RouterMiddleware {
       const found = await readOrdersOf(tx, owner, cursor, limit + 1);
       const shown = found.slice(0, limit);
       const last = found.length > limit ? shown.at(-1) : undefined;
-      const orders = [];
-      for (const order of shown) orders.push(await answerOf(deps, tx, order));
+      const orders = (await readOrderFacts(tx, shown)).map((facts) => answerOf(deps, facts));
       return { orders, next: last === undefined ? null : `${last.createdMs}_${last.id}` };
     });
   };
@@ -133,15 +118,14 @@ export function ordersHandler(deps: SwapDeps): RouterMiddleware {
 /** An owner's newest orders, as `GET /api/v1/orders` begins with them. */
 export async function newestOrders(deps: OrderDeps, owner: Address): Promise<object[]> {
   return readTx(deps.db, async (tx) => {
-    const answers: object[] = [];
-    for (const order of await readOrdersOf(tx, owner, null, LIST_LIMIT)) answers.push(await answerOf(deps, tx, order));
-    return answers;
+    const facts = await readOrderFacts(tx, await readOrdersOf(tx, owner, null, LIST_LIMIT));
+    return facts.map((one) => answerOf(deps, one));
   });
 }
 
-async function answerOf(deps: OrderDeps, q: Queryable, order: SwapOrder) {
-  const { quote, settled, outcome, isLost, status } = await stateOf(q, order);
-  const attempts = await readAttempts(q, order.id);
+function answerOf(deps: OrderDeps, facts: OrderFacts) {
+  const { order, quote, attempts, isLost } = facts;
+  const { settled, end, status } = stateOf(facts);
   return {
     orderId: order.id,
     quoteId: order.quoteId,
@@ -162,9 +146,9 @@ async function answerOf(deps: OrderDeps, q: Queryable, order: SwapOrder) {
     explorerUrl: settled === null ? null : explorerLink(deps, settled.txHash),
     route: routeAnswer(decodeRoute(quote.route), quote),
     priceImpactBps: impactIn(quote.route),
-    makers: settled === null ? [] : await makersOf(deps, q, settled),
-    reason: status === 'filled' ? null : isLost && outcome === null ? FILL_LOST : reasonOf(outcome, attempts),
-    attempts: await Promise.all(attempts.map((attempt) => attemptOf(q, attempt))),
+    makers: settled === null ? [] : makersOf(deps, facts),
+    reason: status === 'filled' ? null : isLost && end === null ? FILL_LOST : reasonOf(end, attempts),
+    attempts: attempts.map(attemptOf),
   };
 }
 
@@ -172,8 +156,7 @@ const explorerLink = ({ explorerUrl = null }: OrderDeps, txHash: string): string
   explorerUrl === null ? null : `${explorerUrl.replace(/\/+$/, '')}/tx/${txHash}`;
 
 /** The part of an order that our curve filled, by its makers; nothing for one that went to pools alone. */
-async function makersOf({ markets }: OrderDeps, q: Queryable, settled: SettledOrderRow) {
-  const fills = await readFillsOfOrder(q, settled);
+function makersOf({ markets }: OrderDeps, { fills }: OrderFacts) {
   return fills.map(({ market, fillSeq, makers }) => {
     const pair = markets()[market]?.pair ?? '';
     return {
@@ -190,15 +173,14 @@ async function makersOf({ markets }: OrderDeps, q: Queryable, settled: SettledOr
 }
 
 /** Why it ended; while it is pending, why the newest attempt was not sent. */
-function reasonOf(outcome: SwapOrderState['outcome'], attempts: readonly SwapAttempt[]) {
+function reasonOf(end: End | null, attempts: OrderFacts['attempts']) {
   const newest = attempts.at(-1);
-  const source = outcome ?? (newest?.result === 'refused' ? newest : null);
+  const source = end ?? (newest?.result === 'refused' ? newest : null);
   return source === null ? null : { code: source.code, message: source.message };
 }
 
-async function attemptOf(q: Queryable, attempt: SwapAttempt) {
+function attemptOf(attempt: OrderFacts['attempts'][number]) {
   const at = new Date(attempt.timeMs).toISOString();
   if (attempt.result === 'refused') return { at, result: attempt.result, code: attempt.code, txHashes: [] };
-  const txHashes = (await readTransactions(q, attempt.txKey)).map(({ hash }) => hash);
-  return { at, result: attempt.result, code: null, txHashes };
+  return { at, result: attempt.result, code: null, txHashes: attempt.txHashes };
 }

@@ -10,6 +10,7 @@ import {
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
 import { countLimits, readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
+import type { Queryable } from '../../ledger/types.js';
 import { codeAt } from '../../liquidity/eth.js';
 import type { Permits } from '../../liquidity/permits.js';
 import { ApiError, badRequest } from '../errors.js';
@@ -37,7 +38,8 @@ export const signatureSchema = z
   .transform((value) => value.toLowerCase() as Hex);
 
 export const submissionSchema = z.object({
-  quoteId: z.string().min(1).max(64),
+  // PostgreSQL rejects some texts with an error, which no id of a quote has.
+  quoteId: z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be the id of a quote'),
   signature: signatureSchema,
   clientOrderId: z
     .string()
@@ -102,7 +104,7 @@ async function accept(
     return { order: usedQuote(used, clientOrderId), isNew: false };
   }
   checkFresh(deps, quote);
-  if (quote.isLimit) await refuseBeyondLimits(deps, quote.owner);
+  if (quote.isLimit) await refuseBeyondLimits(deps.db.knex, quote.owner);
   const permit = approvalSignature === undefined ? null : broughtPermit(deps, quote, approvalSignature);
   const nowSec = Math.floor(deps.nowMs() / 1_000);
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
@@ -123,7 +125,11 @@ async function accept(
     clientOrderId,
     createdMs: deps.nowMs(),
   };
-  const check = (pending: readonly PendingSale[]): void => checkFunds(deps, quote, owner, pending);
+  // Again, since others of the same owner may have been accepted meanwhile.
+  const check = async (pending: readonly PendingSale[], tx: Queryable): Promise<void> => {
+    if (quote.isLimit) await refuseBeyondLimits(tx, quote.owner);
+    checkFunds(deps, quote, owner, pending);
+  };
   const acceptance = await acceptOrder(deps.db, order, quote, check, permit);
   if (acceptance.result === 'quoteUsed') return { order: usedQuote(acceptance.order, clientOrderId), isNew: false };
   const isNew = acceptance.result === 'accepted';
@@ -132,8 +138,8 @@ async function accept(
 }
 
 /** Throws 503 while there are as many limit orders as there may be, and 400 for an unproven owner that has its share. */
-async function refuseBeyondLimits({ db }: SwapDeps, owner: Address): Promise<void> {
-  const { all, unproven, isProven, own } = await countLimits(db.knex, owner);
+async function refuseBeyondLimits(q: Queryable, owner: Address): Promise<void> {
+  const { all, unproven, isProven, own } = await countLimits(q, owner);
   if (!isProven && own >= MAX_LIMITS.ofUnproven) {
     const message = `Too many limit orders: ${owner} has not traded here, and may have ${MAX_LIMITS.ofUnproven} at a time`;
     throw badRequest(message);

@@ -1,5 +1,6 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
+import { tokenLogo } from '../../core/swap/token-logo.js';
 import type { Address } from '../../core/types.js';
 import { ApiError, badRequest } from '../errors.js';
 import type { SwapDeps, SwapToken } from './deps.js';
@@ -36,9 +37,13 @@ export function tokensHandler(deps: SwapDeps): RouterMiddleware {
     if (asked !== undefined && asked !== `${chainId}`) throw badRequest(`chainId must be ${chainId}`);
     const served = tokens.filter((token) => token.chainId === chainId);
     if (served.length === 0) throw new ApiError(503, 'NOT_READY', 'No token is listed yet');
-    ctx.body = served;
+    ctx.body = served.map(pictured);
   };
 }
+
+/** With a disc in a colour of its own where the list has no picture. */
+const pictured = (token: SwapToken): SwapToken =>
+  token.logoURI === '' ? { ...token, logoURI: tokenLogo(`#${token.address.slice(2, 8)}`) } : token;
 
 /** The token of a request. Throws 400 for native ETH, with what to do instead, and for a token that is not on the list. */
 export function requireToken({ tokens, wrappedNative, chainId }: SwapDeps, field: string, address: Address): SwapToken {

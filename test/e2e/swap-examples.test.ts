@@ -8,6 +8,7 @@ import {
   contractsOf,
   forOneDatabaseUrl,
   startStack,
+  tokenOf,
   until,
   type Stack,
   type TestDatabase,
@@ -104,6 +105,30 @@ forOneDatabaseUrl((_name, open) => {
       expect(after[0]! > before[0]!).to.equal(after[1]! < before[1]!);
       expect(after[0]).not.to.equal(before[0]);
       expect(after[2]).to.equal(0n);
+    });
+
+    it('a receiver or partner is none of the contracts there, which would lose the tokens', async () => {
+      const asked = {
+        ...{ chainId: stack.manifest.chainId, from: accountOf(stack, TAKER).address, kind: 'sell' },
+        ...{ sellToken: tokenOf(stack, 'WETH').address, buyToken: tokenOf(stack, 'USDC').address },
+        ...{ sellAmountBeforeFee: parseUnits('0.1', 18).toString(), signingScheme: 'eip712' },
+      };
+      const answerTo = async (change: object): Promise<string> => {
+        const response = await fetch(`${stack.manifest.serverUrl}/api/v1/quote`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ ...asked, ...change }),
+        });
+        return `${response.status} ${await response.text()}`;
+      };
+      expect(await answerTo({})).to.match(/^200 /);
+      const contracts = Object.entries(stack.manifest.contracts);
+      expect(contracts.map(([name]) => name)).to.include.members(['permit2', 'orderSettler', 'uniswapV3Router']);
+      for (const [name, at] of contracts) {
+        expect(await answerTo({ receiver: at }), name).to.match(/^400 .*receiver: 0x[0-9a-f]{40} can't receive tokens/);
+        const asPartner = { partner: at, partnerBps: 1 };
+        expect(await answerTo(asPartner), name).to.match(/^400 .*partner: 0x[0-9a-f]{40} can't receive tokens/);
+      }
     });
   });
 });

@@ -201,9 +201,12 @@ describe('ends of orders', function () {
       const { quote } = await submit('1');
       const used = (await readQuote(stack.db.knex, quote.id))!;
       const drafts = Array.from({ length: 2_500 }, (_, i) => ({ ...used, id: `old-${i}`, createdMs: 0, expiresMs: 1 }));
+      const agoOf = (id: string, ms: number) => ({ ...used, id, createdMs: 0, expiresMs: Date.now() - ms });
+      // An hour after they expired, however fast others ask for more.
+      drafts.push(agoOf('older', 3_660_000), agoOf('young', 3_540_000));
       await appendQuotes(stack.db, drafts, (draft, i) => ({ ...draft, nonce: BigInt(i) }));
       await stack.executor.round();
-      expect(await stack.db.knex('swap_quotes').pluck('id')).to.deep.equal([used.id]);
+      expect(await stack.db.knex('swap_quotes').pluck('id')).to.have.members([used.id, 'young']);
     });
 
     it('counts no transaction that was never signed', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { NO_PARTNER } from '../../../core/swap/partner.js';
 import type { Address } from '../../../core/types.js';
-import { insertSettledOrders, readSettledOrder } from '../../../ledger/chain/settled-orders.js';
+import { insertSettledOrders, readSettledOrders } from '../../../ledger/chain/settled-orders.js';
 import {
   acceptOrder,
   appendQuotes,
@@ -16,13 +16,13 @@ import {
   readClientOrder,
   readFilledPending,
   readOrder,
-  readOutcome,
   readPending,
   readQuote,
   type SwapOrder,
   type SwapQuote,
   type SwapQuoteDraft,
 } from '../../../ledger/swaps/swap-log.js';
+import { readOrderFacts } from '../../../ledger/swaps/order-facts.js';
 import type { Db, SettledOrder } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { insertFee } from '../../../ledger/swaps/swap-costs.js';
@@ -178,7 +178,7 @@ forEachDatabase((name, open) => {
       expect(await readAttempts(db.knex, orderId)).to.deep.equal([refused, sent]);
       const outcome = { orderId, status: 'expired', code: 'EXPIRED', message: 'x', generation: 4, timeMs: 9 } as const;
       await writer.tx((tx) => insertOutcome(tx, outcome));
-      expect(await readOutcome(db.knex, orderId)).to.deep.equal(outcome);
+      expect((await readOrderFacts(db.knex, [order]))[0]?.outcome).to.deep.equal(outcome);
       expect(await pendingOf(db, 10)).to.deep.equal([]);
       expect(await readOrder(db.knex, orderId)).to.deep.equal(order);
       const second = await writer
@@ -192,7 +192,9 @@ forEachDatabase((name, open) => {
       const unused = await quoteIn(db, OWNER, { expiresMs: 10 });
       const young = await quoteIn(db, OWNER, { expiresMs: 30 });
       await acceptOrder(db, orderOf(used), used);
-      expect(await db.knex.transaction((tx) => pruneQuotes(tx, 20, 100))).to.equal(1);
+      const pruned = (fromMs: number) => db.knex.transaction((tx) => pruneQuotes(tx, { fromMs, beforeMs: 20 }, 100));
+      expect(await pruned(11), 'none that were looked at before').to.equal(0);
+      expect(await pruned(10)).to.equal(1);
       expect(await readQuote(db.knex, unused.id)).to.equal(null);
       for (const { id } of [used, young]) expect(await readQuote(db.knex, id)).not.to.equal(null);
     });
@@ -251,8 +253,16 @@ forEachDatabase((name, open) => {
         logIndex: 3,
       };
       await db.knex.transaction((tx) => insertSettledOrders(tx, 5, [order]));
-      expect(await readSettledOrder(db.knex, { owner: OWNER, nonce: MAX })).to.deep.equal({ ...order, generation: 5 });
-      expect(await readSettledOrder(db.knex, { owner: OWNER, nonce: 1n })).to.equal(null);
+      expect(await readSettledOrders(db.knex, [{ owner: OWNER, nonce: MAX }])).to.deep.equal([
+        { ...order, generation: 5 },
+      ]);
+      expect(await readSettledOrders(db.knex, [{ owner: OWNER, nonce: 1n }])).to.deep.equal([]);
+      // No fill of one owner is taken for another's with the same nonce.
+      const crossed = [
+        { owner: OWNER, nonce: 1n },
+        { owner: OTHER, nonce: MAX },
+      ];
+      expect(await readSettledOrders(db.knex, crossed)).to.deep.equal([]);
     });
   });
 });

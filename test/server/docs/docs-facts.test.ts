@@ -275,6 +275,8 @@ describe('the guides', () => {
       ...Object.keys(REMEDIES),
       // Of answers of endpoints.
       ...captures(read('keepers/chain/rpc.ts'), /readonly code = '(\w+)'/g),
+      // Why an executor sends nothing.
+      ...captures(read('keepers/executor/refusals.ts'), /\bcode: '([A-Z_]+)'/g),
       // Codes of the database.
       ...captures(read('ledger/errors.ts'), /^ {2}\| '(\w+)'/gm),
       ...captures(read('ledger/transactions/partition-locks.ts'), /^ {2}\| '(\w+)'/gm),

@@ -99,7 +99,12 @@ describe('swap API', () => {
         const tokens = [1, 8453, 10].map((chainId) => ({ ...ours, chainId, address: stack.token('WETH') }));
         await start({ tokens });
         for (const path of ['/tokens', '/tokens?chainId=8453']) {
-          expect((await stack.request('GET', path)).body).to.deep.equal([tokens[1]]);
+          const { body } = await stack.request<[{ logoURI: string }]>('GET', path);
+          const [{ logoURI }] = body;
+          expect(body).to.deep.equal([{ ...tokens[1], logoURI }]);
+          // A list without pictures gets some: the field is a URL.
+          expect(new URL(logoURI).protocol).to.equal('data:');
+          expect(decodeURIComponent(logoURI)).to.match(/^data:image\/svg\+xml,<svg [^]*fill="#[0-9a-f]{6}"/);
         }
       });
 

@@ -131,6 +131,8 @@ describe('swap API', () => {
           [{ quoteId, signature, clientOrderId: 'a b' }, /clientOrderId/],
           [{ quoteId, signature, clientOrderId: 'x'.repeat(129) }, /clientOrderId/],
           [{ quoteId: 'nothing', signature }, /quoteId: unknown/],
+          // PostgreSQL stores no such text.
+          [{ quoteId: 'a\u0000b', signature }, /quoteId/],
         ] as const) {
           const [status, code, message] = await refused('POST', '/orders', sent);
           expect([status, code]).to.deep.equal([400, 'BAD_REQUEST']);
@@ -176,6 +178,16 @@ describe('swap API', () => {
         stack.advance(60_000);
         const stale = await stack.submit(quotes[0]!, taker, { clientOrderId: 'one' });
         expect(stale.body.orderId).to.equal(answers[0]!.body.orderId);
+      });
+
+      it('keeps an account that has not traded to two limit orders, however many come at once', async () => {
+        const limit = { orderClass: 'limit', sellAmountBeforeFee: wei('0.01'), minBuyAmount: '25000000' };
+        const quotes = [];
+        for (let i = 0; i < 9; i++) quotes.push(await stack.quote(taker.address, limit));
+        const answers = await Promise.all(quotes.map((quote) => stack.submit(quote, taker)));
+        expect(answers.filter(({ status }) => status === 200)).to.have.length(2);
+        for (const { status, body } of answers)
+          if (status !== 200) expect(JSON.stringify(body)).to.contain('may have 2 at a time');
       });
 
       it('explains a missing balance, a missing allowance, and a nonce that is gone', async () => {

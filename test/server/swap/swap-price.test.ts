@@ -158,5 +158,39 @@ describe('prices and lists of orders', () => {
         ]);
       }
     });
+
+    it('lists many orders with as many statements as two', async () => {
+      const submitted = async (): Promise<string> => {
+        const quote = await stack.quote(taker.address, { sellAmountBeforeFee: wei('0.1') });
+        stack.advance(1);
+        return (await stack.submit(quote, taker)).body.orderId;
+      };
+      const ids: string[] = [];
+      const filled = async (count: number): Promise<void> => {
+        for (let i = 0; i < count; i++) {
+          ids.unshift(await submitted());
+          await stack.land();
+        }
+      };
+      const statements = async (limit: number): Promise<number> => {
+        let count = 0;
+        const note = (): void => void (count += 1);
+        stack.db.knex.on('query', note);
+        const { body } = await stack.request<Listed>('GET', `/orders?owner=${taker.address}&limit=${limit}`);
+        stack.db.knex.off('query', note);
+        expect(body.orders.map(({ orderId }) => orderId)).to.deep.equal(ids.slice(0, limit));
+        for (const order of body.orders) expect(order).to.deep.equal(await stack.order(order.orderId));
+        return count;
+      };
+      await filled(2);
+      const ofFilled = await statements(2);
+      await filled(3);
+      expect(await statements(5), 'filled').to.equal(ofFilled);
+      for (let i = 0; i < 2; i++) ids.unshift(await submitted());
+      const ofPending = await statements(2);
+      for (let i = 0; i < 6; i++) ids.unshift(await submitted());
+      expect(await statements(8), 'pending').to.equal(ofPending);
+      expect(await statements(13), 'both').to.be.at.most(ofFilled + ofPending);
+    });
   });
 });
