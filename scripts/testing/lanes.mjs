@@ -42,8 +42,15 @@ export async function inLanes(jobs, lanes) {
 const WAITING = ['simulation', 'e2e'];
 /** Of the others, those whose files take longest come first. */
 const COMPUTING = ['economic', 'keepers', 'chain', 'server'];
-/** Files that need neither a chain nor a process, but take long. */
-const SEARCHES = 'test/economic/';
+/** Files that need neither a chain nor a process, but take long: searches, and what needs many rows. */
+const LONG = [
+  'test/economic/',
+  'test/ledger/chain/compact-fills',
+  'test/server/activity/',
+  'test/server/fuzz',
+  'test/server/paging',
+  'test/server/read-fuzz',
+];
 
 /**
  * Every test file, relative to the project's root, in the order in which they should start.
@@ -96,7 +103,9 @@ function testFiles() {
 const STARTERS = /^(hardhat\b|node:child_process$)/;
 const IMPORTS = /(?:^|\n)(?:import|export)(?! type)[^;]*?from '([^']+)'|\bimport\('([^']+)'\)|\nimport '([^']+)'/g;
 
-/** The files that import no starter, directly or through other modules, and that are not in `SEARCHES`. */
+const isLong = (file) => LONG.some((beginning) => file.startsWith(beginning));
+
+/** The files that import no starter, directly or through other modules, and that are not `LONG`. */
 function quickFiles(files) {
   const known = new Map();
   const importsOf = (file) => {
@@ -117,5 +126,5 @@ function quickFiles(files) {
       return !seen.has(imported) && startsSomething(imported, seen);
     });
   };
-  return new Set(files.filter((file) => !file.startsWith(SEARCHES) && !startsSomething(file)));
+  return new Set(files.filter((file) => !isLong(file) && !startsSomething(file)));
 }
