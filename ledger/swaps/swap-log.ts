@@ -376,7 +376,10 @@ export async function lastSwapAct(q: Queryable): Promise<number | null> {
   return Math.max(attempted ?? 0, (await highest(q('swap_outcomes'), 'time_ms')) ?? 0) || null;
 }
 
-/** Deletes quotes that expired from `fromMs` on and before `beforeMs` and were never used, at most `limit` of them; returns how many. */
+/**
+ * Deletes quotes that expired from `fromMs` on and before `beforeMs` and were never used, at most `limit` of them, and the counters of owners of whom
+ * nothing is left; returns how many quotes.
+ */
 export async function pruneQuotes(
   tx: Knex.Transaction,
   { fromMs, beforeMs }: { fromMs: number; beforeMs: number },
@@ -388,14 +391,34 @@ export async function pruneQuotes(
     .where('quote.expires_ms', '<', beforeMs)
     .whereNull('placed.id')
     .limit(checkLimit(limit))
-    .select<{ id: string }[]>('quote.id');
+    .select<{ id: string; owner: Address }[]>('quote.id', 'quote.owner');
   if (rows.length === 0) return 0;
-  return tx('swap_quotes')
+  const deleted = await tx('swap_quotes')
     .whereIn(
       'id',
       rows.map(({ id }) => id),
     )
     .delete();
+  await forgetOwners(tx, [...new Set(rows.map(({ owner }) => owner))]);
+  return deleted;
+}
+
+/**
+ * Whoever asks for quotes in others' names leaves no row behind for each. None of the nonces of an owner without a quote and without an order can be in
+ * use, so they begin again. A quote that is stored meanwhile has changed the counter, which then stays.
+ */
+async function forgetOwners(tx: Knex.Transaction, owners: readonly Address[]): Promise<void> {
+  const idle = await tx('swap_nonces as owned')
+    .whereIn('owned.owner', owners)
+    .whereNotExists(tx('swap_quotes as quote').whereRaw('quote.owner = owned.owner').select(tx.raw('1')))
+    .whereNotExists(tx('swap_orders as placed').whereRaw('placed.owner = owned.owner').select(tx.raw('1')))
+    .select<{ owner: Address; issued: number }[]>('owned.owner', 'owned.issued');
+  for (const part of chunks(idle, 100))
+    await tx('swap_nonces')
+      .where((any) => {
+        for (const one of part) void any.orWhere(one);
+      })
+      .delete();
 }
 
 async function orderWhere(q: Queryable, where: Partial<Stored<'swap_orders'>>): Promise<SwapOrder | null> {

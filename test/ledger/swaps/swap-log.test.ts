@@ -199,6 +199,21 @@ forEachDatabase((name, open) => {
       for (const { id } of [used, young]) expect(await readQuote(db.knex, id)).not.to.equal(null);
     });
 
+    it('forgets an owner with the last of its quotes, and no owner of an order or of another quote', async () => {
+      const [asked, young, ordered] = [OTHER, OWNER, SELL];
+      for (const owner of [asked, young, ordered]) await quoteIn(db, owner, { expiresMs: 10 });
+      await quoteIn(db, young, { expiresMs: 30 });
+      const used = await quoteIn(db, ordered, { expiresMs: 10 });
+      await acceptOrder(db, orderOf(used), used);
+      await db.knex.transaction((tx) => pruneQuotes(tx, { fromMs: 0, beforeMs: 20 }, 100));
+      const kept = await db.knex('swap_nonces').orderBy('owner').select('owner', 'issued');
+      expect(kept).to.deep.equal([
+        { owner: young, issued: 2 },
+        { owner: ordered, issued: 2 },
+      ]);
+      expect((await quoteIn(db, asked)).nonce).to.equal(used.nonce - 1n);
+    });
+
     it('knows as pending what neither ended nor was filled, and what was filled long ago', async () => {
       const quotes = await Promise.all([1, 2, 3].map(() => quoteIn(db)));
       const orders = quotes.map((quote, i) => ({ ...orderOf(quote), createdMs: 2_000 + i }));
