@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Wallet } from 'ethers';
 import { swapClient } from '../../examples/swap-client.js';
 import { LOG_OF_ROLE, type Role } from '../../ledger/roles.js';
+import type { Custodian } from '../../typechain-types/index.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import type { Clients } from './clients.js';
 import { ask, type Deployment } from './deployment.js';
@@ -21,7 +22,9 @@ const SALE = 10n ** 16n;
 
 /** The number that rises with each act of a role, and the same for what became of it. */
 const ACTS: Record<Exclude<Role, 'gateway' | 'executor'>, readonly { act: string; newest: string; from: string }[]> = {
-  watcher: [{ act: 'generation', newest: 'max(generation) from generations', from: 'max(generation) from generations' }],
+  watcher: [
+    { act: 'generation', newest: 'max(generation) from generations', from: 'max(generation) from generations' },
+  ],
   poster: [
     { act: 'publication prepared', newest: 'max(seq) from publications', from: 'max(seq) from publications' },
     { act: 'publication landed', newest: 'max(seq) from posts_seen', from: 'max(seq) from publications' },
@@ -47,6 +50,7 @@ export async function prepare(role: Role, deployment: Deployment, clients: Clien
   };
   const epoch = (): Promise<number> => number(`epoch from writers where log = '${log}'`);
   const before = await epoch();
+  if (role === 'settler') await executeClaim(deployment);
   const submit = role === 'executor' ? await signedOrder(deployment) : null;
 
   async function until(reached: () => Promise<boolean>, fromMs: number): Promise<number> {
@@ -90,15 +94,29 @@ export async function prepare(role: Role, deployment: Deployment, clients: Clien
   };
 }
 
-let units = 1_000_000n;
+const ASKED_UNITS = 1_000_000n;
+/** For the watcher to have seen what was executed. */
+const SEEN_MS = 3_000;
 
-/** Of an amount that was not requested before. */
-async function requestWithdrawal({ manifest, provider }: Deployment): Promise<void> {
+const custodianOf = ({ manifest, provider }: Deployment): Custodian => {
   const key = manifest.accounts.find(({ role }) => role === 'maker1')!.privateKey;
-  const custodian = Custodian__factory.connect(manifest.contracts.custodian!, new Wallet(key, provider));
-  units += 1n;
-  const { address } = manifest.tokens.find(({ symbol }) => symbol === 'USDC')!;
-  await (await custodian.requestWithdraw(address, units)).wait();
+  return Custodian__factory.connect(manifest.contracts.custodian, new Wallet(key, provider));
+};
+
+const usdcOf = ({ manifest }: Deployment): string => manifest.tokens.find(({ symbol }) => symbol === 'USDC')!.address;
+
+async function requestWithdrawal(deployment: Deployment): Promise<void> {
+  await (await custodianOf(deployment).requestWithdraw(usdcOf(deployment), ASKED_UNITS)).wait();
+}
+
+/** What an earlier trial was settled; beside a standing claim a request would wait for others. */
+async function executeClaim(deployment: Deployment): Promise<void> {
+  const custodian = custodianOf(deployment);
+  // There is none before the first trial.
+  const executed = await custodian.executeWithdraw(usdcOf(deployment)).catch(() => null);
+  if (executed === null) return;
+  await executed.wait();
+  await delay(SEEN_MS);
 }
 
 /** A gasless sale that is quoted and signed; the function submits it, and resolves when it is filled. */
@@ -130,4 +148,3 @@ async function signedOrder({ manifest, active }: Deployment): Promise<(fromMs: n
     return Number.NaN;
   };
 }
-

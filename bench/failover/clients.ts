@@ -45,7 +45,10 @@ export async function startClients(deployment: Deployment): Promise<Clients> {
   let price = 1_000;
   let swaps = 0;
 
-  const hear = (text: string): void => void said.set(text.slice(0, 100), (said.get(text.slice(0, 100)) ?? 0) + 1);
+  function hear(text: string): void {
+    const kind = text.slice(0, 100).replaceAll(/\d{4,}/g, '…');
+    said.set(kind, (said.get(kind) ?? 0) + 1);
+  }
 
   function order(role: string): { body: Body; signer: string } {
     price = price >= 1_400 ? 1_000 : price + 1;
@@ -53,8 +56,7 @@ export async function startClients(deployment: Deployment): Promise<Clients> {
     return { body: signBody({ type: 'order', orders: [one], grouping: 'na' }, keyOf(role)), signer: addressOf(role) };
   }
 
-  const addressOf = (role: string): string =>
-    manifest.accounts.find((one) => one.role === role)!.address.toLowerCase();
+  const addressOf = (role: string): string => manifest.accounts.find((one) => one.role === role)!.address.toLowerCase();
 
   /** Whether the answer acknowledges it; then it is recorded. */
   function record({ body, signer }: { body: Body; signer: string }, text: string, server: string): boolean {
@@ -74,7 +76,7 @@ export async function startClients(deployment: Deployment): Promise<Clients> {
       method: 'POST',
       body: JSON.stringify(body),
       headers: { 'content-type': 'application/json' },
-      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs)]),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     return response.text();
   }
@@ -100,7 +102,10 @@ export async function startClients(deployment: Deployment): Promise<Clients> {
       await delay(PAUSE_MS);
       const cancels = open.splice(0, 10).map((o) => ({ a: FIRST_ASSET, o }));
       if (cancels.length > 0)
-        await send({ body: signBody({ type: 'cancel', cancels }, keyOf('maker1')), signer: addressOf('maker1') }, servers);
+        await send(
+          { body: signBody({ type: 'cancel', cancels }, keyOf('maker1')), signer: addressOf('maker1') },
+          servers,
+        );
       await delay(PAUSE_MS);
     }
   }

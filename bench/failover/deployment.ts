@@ -76,10 +76,14 @@ export async function startDeployment(
   }
 
   try {
-    const chain = startChild(
-      'deploy/sandbox/chain-main.ts',
-      ['--host', network.address, '--port', '0', '--block-time-ms', `${BLOCK_MS}`],
-    );
+    const chain = startChild('deploy/sandbox/chain-main.ts', [
+      '--host',
+      network.address,
+      '--port',
+      '0',
+      '--block-time-ms',
+      `${BLOCK_MS}`,
+    ]);
     closing.push(() => chain.end('SIGKILL'));
     const line = await chain.line((one) => one.startsWith('{'), WHOLE_MS);
     const { rpcUrl } = JSON.parse(line) as { rpcUrl: string };
@@ -87,7 +91,13 @@ export async function startDeployment(
     closing.push(() => postgres.close());
     const nats = await startNats(network.place('nats'), await freePort('127.0.0.1'));
     closing.push(() => nats.close());
-    const manifest = await deploySandbox({ rpcUrl, serverUrl: rpcUrl, marketCount: 1, log: () => undefined });
+    const manifest = await deploySandbox({
+      rpcUrl,
+      serverUrl: rpcUrl,
+      marketCount: 1,
+      withdrawDelaySec: 1,
+      log: () => undefined,
+    });
     const manifestPath = join(folder, 'manifest.json');
     writeManifest(manifestPath, manifest);
     const provider = connect(rpcUrl);
@@ -101,6 +111,9 @@ export async function startDeployment(
         METRICS_PORT: new URL(ops).port,
         NATS_URL: nats.url,
         EDGE_SECRET: SECRET,
+        // Each trial of the settler has a withdrawal settled.
+        CLAIM_INTERVAL_SEC: '0',
+        SMALL_CLAIM_INTERVAL_SEC: '0',
       };
       const args = ['serve', ...common, '--roles', role, '--port', new URL(url).port];
       return startChild('cli/main.ts', args, env, [], place.within);
@@ -129,7 +142,8 @@ export async function startDeployment(
       }
     }
 
-    const isAlive = ({ child }: Member): boolean => child.process.exitCode === null && child.process.signalCode === null;
+    const isAlive = ({ child }: Member): boolean =>
+      child.process.exitCode === null && child.process.signalCode === null;
     const playsSince = ({ child }: Member): number =>
       (JSON.parse(child.errors().findLast((one) => one.includes(STARTED)) ?? '{"time":0}') as { time: number }).time;
 

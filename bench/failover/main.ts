@@ -237,5 +237,6 @@ if (values.trials === undefined) await run();
 else
   await runTrials(Number.parseInt(values.trials, 10)).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exitCode = 1;
+    // A trial that was interrupted may still wait for something.
+    process.exit(1);
   });

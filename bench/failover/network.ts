@@ -9,6 +9,9 @@ export interface Place {
   setLink(state: 'up' | 'down'): void;
   /** It and the other one do not reach each other, without a word; both reach everybody else. */
   cutFrom(other: Place): void;
+  /** What the other one says does not reach it, which the other one does not know. */
+  deafenTo(other: Place): void;
+  /** Ends both. */
   joinTo(other: Place): void;
 }
 
@@ -46,7 +49,7 @@ export function flatNetwork(): Network {
     throw new Error('no link can be cut without namespaces');
   };
   const address = '127.0.0.1';
-  const place: Place = { address, within: [], setLink: refuse, cutFrom: refuse, joinTo: refuse };
+  const place: Place = { address, within: [], setLink: refuse, cutFrom: refuse, deafenTo: refuse, joinTo: refuse };
   return { address, place: () => place, close: () => undefined };
 }
 
@@ -87,20 +90,21 @@ export function createNetwork(): Network {
       ip('-n', namespace, 'addr', 'add', `${subnet}.${number}/24`, 'dev', 'eth0');
       ip('-n', namespace, 'link', 'set', 'eth0', 'up');
       ip('-n', namespace, 'link', 'set', 'lo', 'up');
-      const neighbours = (verb: string, from: string, to: string, ...more: string[]): string =>
-        ip('-n', from, 'neigh', verb, to, ...more, 'dev', 'eth0');
+      const lose = (from: string, to: string): string =>
+        ip('-n', from, 'neigh', 'replace', to, 'lladdr', NOWHERE, 'nud', 'permanent', 'dev', 'eth0');
       const namespaceOf = (place: Place): string => place.within[3]!;
       const own: Place = {
         address: `${subnet}.${number}`,
         within: ['ip', 'netns', 'exec', namespace],
         setLink: (state) => void ip('link', 'set', host, state),
         cutFrom(other) {
-          neighbours('replace', namespace, other.address, 'lladdr', NOWHERE, 'nud', 'permanent');
-          neighbours('replace', namespaceOf(other), own.address, 'lladdr', NOWHERE, 'nud', 'permanent');
+          lose(namespace, other.address);
+          lose(namespaceOf(other), own.address);
         },
+        deafenTo: (other) => lose(namespaceOf(other), own.address),
         joinTo(other) {
-          neighbours('del', namespace, other.address);
-          neighbours('del', namespaceOf(other), own.address);
+          quietly('-n', namespace, 'neigh', 'del', other.address, 'dev', 'eth0');
+          quietly('-n', namespaceOf(other), 'neigh', 'del', own.address, 'dev', 'eth0');
         },
       };
       return own;

@@ -2,7 +2,10 @@
 import type { TrialReport } from './trials.js';
 
 /** Returns whether everything holds. */
-export function printTrials({ rows, acknowledged, swaps, judgement, findings, said }: TrialReport, asJson: boolean): boolean {
+export function printTrials(
+  { rows, acknowledged, swaps, judgement, findings, said }: TrialReport,
+  asJson: boolean,
+): boolean {
   const { lost, doubled } = judgement;
   const holds = rows.every((row) => row.holds) && lost.length === 0 && doubled.length === 0 && findings.length === 0;
   if (asJson) {
@@ -26,7 +29,9 @@ export function printTrials({ rows, acknowledged, swaps, judgement, findings, sa
   );
   for (const one of lost) process.stdout.write(`lost: ${JSON.stringify(one)}\n`);
   for (const one of doubled) process.stdout.write(`doubled: ${one}\n`);
-  process.stdout.write(findings.length === 0 ? 'verify is clean, no claim is beyond its balance, the ledger is ready\n' : '');
+  process.stdout.write(
+    findings.length === 0 ? 'verify is clean, no claim is beyond its balance, the ledger is ready\n' : '',
+  );
   for (const one of findings) process.stdout.write(`${one}\n`);
   for (const [text, times] of said) process.stderr.write(`${times} x ${text}\n`);
   return holds;

@@ -43,7 +43,7 @@ export interface SummaryRow {
 const GOALS: readonly { role?: string; faults: readonly string[]; act: string; sec: number }[] = [
   { role: 'gateway', faults: ['kill'], act: 'first order', sec: 2 },
   { role: 'poster', faults: ['kill'], act: 'publication prepared', sec: 4 },
-  { faults: ['freeze', 'partition', 'no-postgres'], act: 'log taken', sec: 5 },
+  { faults: ['freeze', 'partition', 'no-postgres', 'no-answers'], act: 'log taken', sec: 5 },
 ];
 
 const goalOf = ({ role, fault, act }: Took): number | null =>

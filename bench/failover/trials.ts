@@ -1,7 +1,7 @@
 /** Trials per role and fault: what dies is killed, frozen or cut off while makers place orders, and the time counts until its work is done again. */
 import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { inspect, promisify } from 'node:util';
 import { decodeEffects } from '../../core/json.js';
 import { ROLE_NAMES, type Role } from '../../ledger/roles.js';
 import { LIMIT_MS, prepare, type Times } from './acts.js';
@@ -13,8 +13,8 @@ import { judge, summarise, type Judgement, type SummaryRow, type Took } from './
 
 export const TARGETS = [...PROCESS_ROLES, 'postgres', 'nats'] as const;
 export type Target = (typeof TARGETS)[number];
-/** The last two cut a process off from one server alone. */
-export const FAULTS = ['kill', 'freeze', 'partition', 'no-postgres', 'no-nats'] as const;
+/** The last three cut a process off from one server alone; with `no-answers` what it says still reaches PostgreSQL, and is carried out. */
+export const FAULTS = ['kill', 'freeze', 'partition', 'no-postgres', 'no-answers', 'no-nats'] as const;
 export type Fault = (typeof FAULTS)[number];
 
 export interface TrialOptions {
@@ -46,10 +46,11 @@ const REST_MS = 1_000;
 
 const isRole = (target: Target): target is Role => (ROLE_NAMES as readonly string[]).includes(target);
 
-/** Faults that say something of a target: one that no role survives without, and NATS where it is used. */
+/** Faults that say something of a target: a server counts where it is used, and its answers where something is written. */
 export function faultsOf(target: Target, faults: readonly Fault[]): Fault[] {
   return faults.filter((fault) => {
     if (fault === 'no-nats') return target === 'gateway' || target === 'edge';
+    if (fault === 'no-answers') return isRole(target);
     return fault !== 'no-postgres' || isRole(target) || target === 'edge';
   });
 }
@@ -63,30 +64,51 @@ export async function measureTrials({ trials, faults, targets, signal, log }: Tr
     log(`${name} ended with ${code ?? child.process.signalCode}, and starts again`),
   );
   const took: Took[] = [];
+  const failures: string[] = [];
+  const aborted = new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  );
+  aborted.catch(() => undefined);
+
+  async function tryOne(clients: Clients, target: Target, fault: Fault, trial: number): Promise<void> {
+    const times = await (isRole(target) || target === 'edge'
+      ? memberTrial(deployment, clients, target, fault)
+      : serverTrial(deployment, clients, target, fault));
+    took.push(...times.map((one) => ({ role: target, fault, ...one })));
+    log(`${target} ${fault} ${trial}: ${times.map(({ act, sec }) => `${act} ${sec.toFixed(2)} s`).join(', ')}`);
+    await deployment.untilWhole();
+  }
+
+  async function tryAll(clients: Clients): Promise<void> {
+    for (const target of targets) {
+      for (const fault of faultsOf(target, faults)) {
+        for (let trial = 1; trial <= trials; trial += 1) {
+          signal.throwIfAborted();
+          await tryOne(clients, target, fault, trial).catch((error: unknown) => {
+            throw new Error(`${target} ${fault} ${trial}`, { cause: error });
+          });
+          await delay(REST_MS, undefined, { signal });
+        }
+      }
+    }
+  }
+
   try {
     signal.throwIfAborted();
     await deployment.untilWhole();
     const clients = await startClients(deployment);
+    log('everything runs');
     try {
-      log('everything runs');
-      for (const target of targets) {
-        for (const fault of faultsOf(target, faults)) {
-          for (let trial = 1; trial <= trials; trial += 1) {
-            signal.throwIfAborted();
-            const times = await (isRole(target) || target === 'edge'
-              ? memberTrial(deployment, clients, target, fault)
-              : serverTrial(deployment, clients, target, fault));
-            took.push(...times.map((one) => ({ role: target, fault, ...one })));
-            log(`${target} ${fault} ${trial}: ${times.map(({ act, sec }) => `${act} ${sec.toFixed(2)} s`).join(', ')}`);
-            await deployment.untilWhole();
-            await delay(REST_MS, undefined, { signal });
-          }
-        }
-      }
+      // What was acknowledged until then is held against the log all the same.
+      await Promise.race([tryAll(clients), aborted]).catch((error: unknown) => {
+        signal.throwIfAborted();
+        failures.push(inspect(error));
+      });
     } finally {
       await clients.stop();
     }
-    return { rows: summarise(took), ...(await audit(deployment, clients)) };
+    const audited = await audit(deployment, clients);
+    return { rows: summarise(took), ...audited, findings: [...failures, ...audited.findings] };
   } finally {
     await deployment.close();
   }
@@ -110,7 +132,8 @@ async function memberTrial(
   const over = new AbortController();
   const inside = fault === 'kill' || fault === 'freeze' ? null : watchInside(clients, victim, fromMs, over.signal);
   if (watch !== null) times.push(...(await watch(fromMs)));
-  else if (role === 'edge') times.push({ act: 'first order over the other edge', sec: await clients.firstOrder(others, fromMs, LIMIT_MS) });
+  else if (role === 'edge')
+    times.push({ act: 'first order over the other edge', sec: await clients.firstOrder(others, fromMs, LIMIT_MS) });
   else times.push({ act: 'first order at the gateway', sec: await clients.firstOrder([victim], fromMs, LIMIT_MS) });
   await delay(Math.max(0, FAULT_MS - (performance.now() - fromMs)));
   // A gateway without NATS goes on to serve whoever reaches it.
@@ -129,7 +152,10 @@ async function memberTrial(
   victim.isHeld = false;
   if (victim.child.process.exitCode !== null || victim.child.process.signalCode !== null) deployment.start(victim);
   if (role === 'edge')
-    times.push({ act: 'first order over itself, after the fault', sec: await clients.firstOrder([victim], healedMs, LIMIT_MS) });
+    times.push({
+      act: 'first order over itself, after the fault',
+      sec: await clients.firstOrder([victim], healedMs, LIMIT_MS),
+    });
   if (role === 'gateway' && fault === 'no-nats')
     times.push({
       act: 'first order over an edge, after the fault',
@@ -148,8 +174,9 @@ function inflict({ postgres, nats }: Deployment, { child, place }: Member, fault
     place.setLink('down');
     return () => place.setLink('up');
   }
-  const { place: other } = fault === 'no-postgres' ? postgres : nats;
-  place.cutFrom(other);
+  const { place: other } = fault === 'no-nats' ? nats : postgres;
+  if (fault === 'no-answers') place.deafenTo(other);
+  else place.cutFrom(other);
   return () => place.joinTo(other);
 }
 
@@ -158,7 +185,16 @@ function watchInside(clients: Clients, member: Member, fromMs: number, signal: A
   const path = member.role === 'gateway' ? '/active' : '/ready';
   const silent = Promise.withResolvers<number>();
   const serves = async (): Promise<boolean> => {
-    const [program = '', ...rest] = [...member.place.within, 'curl', '-s', '-m', '1', '-w', '%{http_code}', `${member.ops}${path}`];
+    const [program = '', ...rest] = [
+      ...member.place.within,
+      'curl',
+      '-s',
+      '-m',
+      '1',
+      '-w',
+      '%{http_code}',
+      `${member.ops}${path}`,
+    ];
     const { stdout } = await promisify(execFile)(program, rest).catch(() => ({ stdout: '' }));
     return stdout.endsWith('200');
   };
@@ -221,7 +257,8 @@ async function audit(deployment: Deployment, clients: Clients): Promise<Omit<Tri
   }));
   const findings: string[] = [];
   const compacted = await deployment.query('select 1 from fold_position where order_seq > 0');
-  if (compacted.length > 0) findings.push('the order log was compacted: what was acknowledged before can not be looked up');
+  if (compacted.length > 0)
+    findings.push('the order log was compacted: what was acknowledged before can not be looked up');
   const verified = await deployment.operate('verify');
   if (!verified.ok) findings.push(`verify: ${verified.output}`);
   const overclaims = await deployment.query(OVERCLAIMS);
