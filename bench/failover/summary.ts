@@ -39,11 +39,12 @@ export interface SummaryRow {
   holds: boolean;
 }
 
-/** The act that a goal of operators.md is of: the order's after a kill, a publication's, and a frozen holder's log. */
+/** What operators.md promises of the median: an order and a publication after a kill, the log of one that is silent, and that this one says so. */
 const GOALS: readonly { role?: string; faults: readonly string[]; act: string; sec: number }[] = [
   { role: 'gateway', faults: ['kill'], act: 'first order', sec: 2 },
   { role: 'poster', faults: ['kill'], act: 'publication prepared', sec: 4 },
   { faults: ['freeze', 'partition', 'no-postgres', 'no-answers'], act: 'log taken', sec: 5 },
+  { faults: ['partition', 'no-postgres', 'no-answers'], act: 'says that it does not serve', sec: 10 },
 ];
 
 const goalOf = ({ role, fault, act }: Took): number | null =>
