@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Contract, MaxUint256, Wallet } from 'ethers';
+import { until } from '../../test/support/stack.js';
 import { FIRST_ASSET } from '../../test/support/trading.js';
 import { signBody } from '../../test/support/nodes/edges.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
@@ -149,15 +150,13 @@ export async function startClients(deployment: Deployment): Promise<Clients> {
     const { ok, output } = await deployment.operate('maker', 'approve', addressOf(role));
     if (!ok) throw new Error(output);
   }
-  for (let tries = 0; ; tries += 1) {
-    const error = await quote().then(
-      () => null,
-      (reason: unknown) => reason,
-    );
-    if (error === null) break;
-    if (tries === 60) throw error;
-    await delay(500);
-  }
+  // Orders are taken once the ledger is ready.
+  await until('the quotes', () =>
+    quote().then(
+      () => true,
+      () => false,
+    ),
+  );
   const running = [...[0, 1, 2].map(make), take()];
 
   return {
