@@ -13,7 +13,7 @@ import { ask, type Deployment } from './deployment.js';
 export type Times = { act: string; sec: number }[];
 
 /** Called at the fault; resolves with the times from then on. */
-export type Watch = (fromMs: number) => Promise<Times>;
+type Watch = (fromMs: number) => Promise<Times>;
 
 /** A trial without the act by then has failed. */
 export const LIMIT_MS = 60_000;

@@ -16,7 +16,7 @@ import type { Network, Place } from './network.js';
 import { startNats, startPostgres, type Server } from './servers.js';
 
 export const PROCESS_ROLES = [...ROLE_NAMES, 'edge'] as const;
-export type ProcessRole = (typeof PROCESS_ROLES)[number];
+type ProcessRole = (typeof PROCESS_ROLES)[number];
 
 /** A process, which is started again when it ends, as an operator's supervisor does. */
 export interface Member {

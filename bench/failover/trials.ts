@@ -12,12 +12,12 @@ import type { Server } from './servers.js';
 import { judge, summarise, type Judgement, type SummaryRow, type Took } from './summary.js';
 
 export const TARGETS = [...PROCESS_ROLES, 'postgres', 'nats'] as const;
-export type Target = (typeof TARGETS)[number];
+type Target = (typeof TARGETS)[number];
 /** The last three cut a process off from one server alone; with `no-answers` what it says still reaches PostgreSQL, and is carried out. */
 export const FAULTS = ['kill', 'freeze', 'partition', 'no-postgres', 'no-answers', 'no-nats'] as const;
-export type Fault = (typeof FAULTS)[number];
+type Fault = (typeof FAULTS)[number];
 
-export interface TrialOptions {
+interface TrialOptions {
   trials: number;
   faults: readonly Fault[];
   targets: readonly Target[];
@@ -47,7 +47,7 @@ const REST_MS = 1_000;
 const isRole = (target: Target): target is Role => (ROLE_NAMES as readonly string[]).includes(target);
 
 /** Faults that say something of a target: a server counts where it is used, and its answers where something is written. */
-export function faultsOf(target: Target, faults: readonly Fault[]): Fault[] {
+function faultsOf(target: Target, faults: readonly Fault[]): Fault[] {
   return faults.filter((fault) => {
     if (fault === 'no-nats') return target === 'gateway' || target === 'edge';
     if (fault === 'no-answers') return isRole(target);
