@@ -32,10 +32,13 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
           `serving ${running.roles.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`,
         );
         const failure = await Promise.race([interrupted, running.failed]);
+        const isPermanent = failure instanceof ConfigError || failure instanceof DatabaseError;
+        const isRestart = failure !== null && !isPermanent && !(failure instanceof RolesOutdatedError);
+        if (isRestart) endWithin(STOP_LIMIT_MS);
         await running.stop();
         if (failure === null) return 0;
-        if (failure instanceof ConfigError || failure instanceof DatabaseError) throw failure;
-        if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
+        if (isPermanent) throw failure;
+        if (isRestart) return EXIT_RESTART;
       }
     } finally {
       await Promise.all([doors.http.close(), doors.ops.close()]);
@@ -57,6 +60,17 @@ function openDoors({ PORT, METRICS_PORT, HOST, LOG_LEVEL, TRUST_PROXY: trustProx
 }
 
 const printLine = (text: string): void => void process.stdout.write(`${text}\n`);
+
+/**
+ * A process that is cut off from its database waits for answers for minutes, as long as the system goes on to send its questions. It has lost
+ * its logs, so another one does its work by now.
+ */
+const STOP_LIMIT_MS = 5_000;
+
+function endWithin(limitMs: number): void {
+  const end = (): never => endUnexpectedly(new Error(`what ran did not end within ${limitMs} ms; it is given up`));
+  setTimeout(end, limitMs).unref();
+}
 
 /** By itself Node would end with 1, which says that a restart won't help. What is durable is consistent at every point. */
 function endUnexpectedly(error: unknown): never {

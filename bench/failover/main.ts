@@ -2,7 +2,8 @@
  * `npm run bench:failover [-- --rows 200000 --json]`: how soon a standby takes over from a process with every role that is killed, when the order log is
  * that long: its first acknowledged order and its first publication after the kill, its memory, and beside them how long a process takes that starts from
  * what is stored. Needs DATABASE_URL to name a PostgreSQL server. Fails when a goal is missed or an acknowledged order is lost. `--freezes N` measures instead
- * how soon standbys have the roles of processes that are frozen, in N rounds.
+ * how soon standbys have the roles of processes that are frozen, in N rounds. `--trials N [--faults …] [--roles …]` makes N trials per role and fault with
+ * servers of PostgreSQL and NATS of its own; it needs no DATABASE_URL.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,11 +22,16 @@ import { accountOf, startStack, until, type Stack } from '../../test/support/sta
 import { FIRST_ASSET, place } from '../../test/support/trading.js';
 import { holds, type Row } from '../gateway/measure.js';
 import { measureFreezes } from './freezes.js';
+import { printTrials } from './print.js';
+import { FAULTS, TARGETS, measureTrials } from './trials.js';
 
 const { values } = parseArgs({
   options: {
     rows: { type: 'string', default: '200000' },
     freezes: { type: 'string' },
+    trials: { type: 'string' },
+    faults: { type: 'string', default: FAULTS.join() },
+    roles: { type: 'string', default: TARGETS.join() },
     json: { type: 'boolean', default: false },
   },
 });
@@ -41,9 +47,10 @@ const LOOK_MS = 5;
 const START_LIMIT_MS = 600_000;
 
 const server = process.env.DATABASE_URL ?? '';
-if (!/^postgres(ql)?:/.test(server)) throw new Error('DATABASE_URL must name a PostgreSQL server');
+const needsServer = values.trials === undefined;
+if (needsServer && !/^postgres(ql)?:/.test(server)) throw new Error('DATABASE_URL must name a PostgreSQL server');
 const schema = `bench_${randomUUID().replaceAll('-', '')}`;
-const url = new URL(server);
+const url = new URL(needsServer ? server : 'postgres://none');
 url.searchParams.set('schema', schema);
 const children: Child[] = [];
 
@@ -204,4 +211,32 @@ async function run(): Promise<void> {
   }
 }
 
-await run();
+/** Those of a comma-separated list; throws for another one. */
+function listed<T extends string>(option: string, text: string, known: readonly T[]): T[] {
+  return text.split(',').map((name) => {
+    const one = known.find((other) => other === name);
+    if (one === undefined) throw new Error(`--${option}: ${name} is none of ${known.join()}`);
+    return one;
+  });
+}
+
+async function runTrials(trials: number): Promise<void> {
+  const stopping = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopping.abort(new Error(name)));
+  const report = await measureTrials({
+    trials,
+    faults: listed('faults', values.faults, FAULTS),
+    targets: listed('roles', values.roles, TARGETS),
+    signal: stopping.signal,
+    log: (line) => process.stderr.write(`${line}\n`),
+  });
+  process.exitCode = printTrials(report, values.json) ? 0 : 1;
+}
+
+if (values.trials === undefined) await run();
+else
+  await runTrials(Number.parseInt(values.trials, 10)).catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    // A trial that was interrupted may still wait for something.
+    process.exit(1);
+  });

@@ -25,6 +25,10 @@ interface ProbeDeps extends Probes {
   limit: Middleware;
 }
 
+/** Of a process that can't go on, such as one that lost its log: whoever asks is to go elsewhere, however long its end takes. */
+const ENDING = 'ending';
+const isEnding = (probes: Probes): boolean => probes.failure() !== null;
+
 /** 200, or 503 with the reason. */
 const probe =
   (answer: (probes: Probes) => { ok: boolean; body: object }) =>
@@ -59,7 +63,7 @@ export const PROBE_ENDPOINTS: readonly ServedEndpoint<ProbeDeps>[] = [
     path: '/ready',
     limit,
     handler: probe((probes) => {
-      const body = probes.ready();
+      const body = isEnding(probes) ? { ready: false, reason: ENDING } : probes.ready();
       return { ok: body.ready, body };
     }),
     group: 'Probes',
@@ -75,7 +79,7 @@ export const PROBE_ENDPOINTS: readonly ServedEndpoint<ProbeDeps>[] = [
     path: '/active',
     limit,
     handler: probe((probes) => {
-      const body = probes.active();
+      const body = isEnding(probes) ? { active: false, reason: ENDING } : probes.active();
       return { ok: body.active, body };
     }),
     group: 'Probes',

@@ -302,4 +302,17 @@ describe('Metrics and probes', () => {
     const failed = await start({}, { failure: () => 'the order log was lost' });
     expect((await fetch(`${failed}/live`)).status).to.equal(503);
   });
+
+  it('sends requests and actions elsewhere once the process ends, whatever it was', async () => {
+    const active = { active: true, reason: null };
+    const ending = { failure: () => 'the order log was lost', ready: () => ({ ready: true, reason: null }) };
+    const url = await start({}, { ...ending, active: () => active });
+    for (const [path, name] of [
+      ['/ready', 'ready'],
+      ['/active', 'active'],
+    ] as const) {
+      const response = await fetch(url + path);
+      expect([response.status, await response.json()]).to.deep.equal([503, { [name]: false, reason: 'ending' }]);
+    }
+  });
 });

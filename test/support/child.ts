@@ -47,14 +47,16 @@ export function programOf(file: string): string[] {
   return ['--import', './scripts/source-maps.mjs', built];
 }
 
-/** Runs a TypeScript file of the project. `nodeArgs` are for Node itself. */
+/** Runs a TypeScript file of the project. `nodeArgs` are for Node itself; `within` is a program that runs it in its own place, such as `ip netns exec`. */
 export function startChild(
   file: string,
   args: readonly string[],
   env: Record<string, string> = {},
   nodeArgs: readonly string[] = [],
+  within: readonly string[] = [],
 ): Child {
-  const child = spawn(process.execPath, [...nodeArgs, ...programOf(file), ...args], {
+  const [program = '', ...rest] = [...within, process.execPath, ...nodeArgs, ...programOf(file), ...args];
+  const child = spawn(program, rest, {
     cwd: projectRoot,
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

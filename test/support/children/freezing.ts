@@ -20,6 +20,7 @@ interface Line {
   msg: string;
   role?: Role;
   roles?: readonly Role[];
+  url?: string;
   silentMs?: number;
 }
 
@@ -43,7 +44,8 @@ interface TakeOver {
 }
 
 export interface Freezing {
-  serve(roles: readonly Role[]): Served;
+  /** On the database, or on another way to it. */
+  serve(roles: readonly Role[], url?: string): Served;
   /** Resolves once so many sessions wait for a log. */
   waiting(sessions: number): Promise<void>;
   /** Freezes the holder until the standbys have all of these roles. */
@@ -64,8 +66,8 @@ export async function startFreezing(databaseUrl: string): Promise<Freezing> {
   const db = await openDb(databaseUrl);
   const children: Child[] = [];
 
-  function serve(roles: readonly Role[]): Served {
-    const args = ['serve', '--manifest', join(folder, 'manifest.json'), '--database', databaseUrl, '--port', '0'];
+  function serve(roles: readonly Role[], url = databaseUrl): Served {
+    const args = ['serve', '--manifest', join(folder, 'manifest.json'), '--database', url, '--port', '0'];
     const child = startChild('cli/main.ts', [...args, '--roles', roles.join(',')], { LOG_LEVEL: 'info' });
     children.push(child);
     const said = (msg: string): Line[] =>
