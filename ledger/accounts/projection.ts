@@ -55,10 +55,18 @@ async function addFills(
   write: GenerationWrite,
   { markets, details }: { markets: readonly Market[]; details: ReadonlyMap<AttributedPart, PartDetails> },
 ): Promise<void> {
+  // Fills of one block hit few curves.
+  const middles = new Map<string, Promise<bigint | null>>();
+  const middleOf = (fill: { market: number; curveSeq: number; blockNumber: number }): Promise<bigint | null> => {
+    const curve = `${fill.market}:${fill.curveSeq}:${fill.blockNumber}`;
+    const middle = middles.get(curve) ?? middleOfHit(tx, fill);
+    middles.set(curve, middle);
+    return middle;
+  };
   for (const part of chunks(write.fills, TOGETHER)) {
     const read = part.map(({ fill, suspended }) =>
       allOrFirstError([
-        middleOfHit(tx, fill),
+        middleOf(fill),
         isWithoutBook(suspended?.code) ? Promise.resolve(null) : newlyHitBook(tx, fill, write),
       ]),
     );

@@ -1,5 +1,6 @@
 import type { OrderFill, Side } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 
 /** A stored fill as later attribution and the exposure limit need it. */
@@ -31,17 +32,18 @@ interface OrderFillRow {
 
 /** Fills of a market with a higher fillSeq, in order, with their parts per order. */
 export async function readFillsAfter(q: Queryable, market: number, fillSeq: number): Promise<PastFill[]> {
-  const fills = await q<PastFillRow>('fills')
-    .select('fill_seq', 'curve_seq', 'side', 'base_units', 'quote_units')
-    .where('market', market)
-    .where('fill_seq', '>', fillSeq)
-    .orderBy('fill_seq');
+  const after = 'where market = ? and fill_seq > ? order by fill_seq';
+  const fills = await sendForRows<PastFillRow>(
+    q,
+    `select fill_seq, curve_seq, side, base_units, quote_units from fills ${after}`,
+    [market, fillSeq],
+  );
   if (fills.length === 0) return [];
-  const parts = await q<OrderFillRow>('order_fills')
-    .select('fill_seq', 'oid', 'maker', 'price_ticks', 'base_units')
-    .where('market', market)
-    .where('fill_seq', '>', fillSeq)
-    .orderBy([{ column: 'fill_seq' }, { column: 'part_no' }]);
+  const parts = await sendForRows<OrderFillRow>(
+    q,
+    `select fill_seq, oid, maker, price_ticks, base_units from order_fills ${after}, part_no`,
+    [market, fillSeq],
+  );
   const past = new Map<number, PastFill>();
   for (const row of fills) {
     past.set(row.fill_seq, {

@@ -9,6 +9,7 @@ import {
 } from '../../core/json.js';
 import { highest } from '../db/aggregates.js';
 import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
 import type { PostSeen, Publication, Queryable } from '../types.js';
 import { lastSeqReset } from './seq-resets.js';
 import type { Stored } from '../db/tables.js';
@@ -20,7 +21,8 @@ export async function insertPublications(tx: Knex.Transaction, publications: rea
 
 /** One publication, or null when this database never prepared it. */
 export async function readPublication(q: Queryable, market: number, seq: number): Promise<Publication | null> {
-  const row = await q('publications').where({ market, seq }).first();
+  const sql = 'select * from publications where market = ? and seq = ?';
+  const [row] = await sendForRows<Stored<'publications'>>(q, sql, [market, seq]);
   return row === undefined ? null : fromRow(row);
 }
 
@@ -88,10 +90,12 @@ export async function publicationsSince(
  * is none, or none since the market's numbers were given back.
  */
 export async function readPostSeen(q: Queryable, market: number, seq?: number): Promise<PostSeen | null> {
-  const query = q('posts_seen').where({ market });
-  if (seq !== undefined) void query.where({ seq }).orderBy('era', 'desc');
-  else void query.where({ era: (await lastSeqReset(q, market))?.era ?? 0 }).orderBy('seq', 'desc');
-  const row = await query.first();
+  const [which, value] =
+    seq === undefined
+      ? (['era = ? order by seq', (await lastSeqReset(q, market))?.era ?? 0] as const)
+      : (['seq = ? order by era', seq] as const);
+  const newest = `select * from posts_seen where market = ? and ${which} desc limit 1`;
+  const [row] = await sendForRows<Stored<'posts_seen'>>(q, newest, [market, value]);
   if (row === undefined) return null;
   return {
     market: row.market,

@@ -1,6 +1,7 @@
 /** Resets of a market's sequence numbers by the contract's owner: later curves are numbered from another number on. */
 import type { Knex } from 'knex';
 import { insertAll } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
 import type { Queryable, SeqReset } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
@@ -30,7 +31,8 @@ export async function readSeqResets(q: Queryable, market: number): Promise<SeqRe
 
 /** The newest reset of a market, null when its numbers were never given back. */
 export async function lastSeqReset(q: Queryable, market: number): Promise<SeqReset | null> {
-  const row = await q('seq_resets').where({ market }).orderBy('era', 'desc').first();
+  const newest = 'select * from seq_resets where market = ? order by era desc limit 1';
+  const [row] = await sendForRows<Stored<'seq_resets'>>(q, newest, [market]);
   return row === undefined ? null : fromRow(row);
 }
 
