@@ -90,7 +90,7 @@ function inventoryTable(): string {
 }
 
 function edgesTable(): string {
-  const ms = (value: number): string => (value === 0 ? '' : `${value} ms`);
+  const ms = (value: number): string => `${value} ms`;
   const rows = readEdgeCosts().map(edgeShares);
   return [
     line([
@@ -107,7 +107,9 @@ function edgesTable(): string {
     ...rows.map((row) =>
       line([
         row.edges === 0 ? 'none' : `${row.edges}`,
-        ...[row.gatewayMs, row.edgesMs, row.natsMs, row.databaseMs].map(ms),
+        ms(row.gatewayMs),
+        ...[row.edgesMs, row.natsMs].map((value) => (row.edges === 0 ? '' : ms(value))),
+        ms(row.databaseMs),
         `${Math.round(row.gatewayShare * 100)} %`,
         short(row.ordersPerSec),
         row.edges === 0 ? '' : `${row.edgesNeeded}`,
