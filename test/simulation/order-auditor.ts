@@ -87,7 +87,8 @@ export function createOrderAuditor(
   async function judge(promise: SignedPromise): Promise<void> {
     const { orderId } = promise;
     const answer = await swappers.look(orderId);
-    if (answer === null) return;
+    // Meanwhile the database may have been lost with it, and one that lagged behind promoted.
+    if (answer === null || !swappers.accepted.includes(promise)) return;
     if (answer === 'unknown') return violate(`order ${orderId} was accepted and is unknown`);
     said.set(orderId, answer.status);
     lookedMs.set(orderId, scheduler.nowMs());
@@ -124,7 +125,8 @@ export function createOrderAuditor(
   return {
     async look() {
       const nowMs = scheduler.nowMs();
-      for (const promise of swappers.accepted) if (isDue(promise, nowMs)) await judge(promise);
+      for (const promise of swappers.accepted)
+        if (isDue(promise, nowMs) && swappers.accepted.includes(promise)) await judge(promise);
     },
     isFilled: (orderId) => said.get(orderId) === 'filled',
     allEnded: () =>
