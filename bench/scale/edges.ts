@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { MOST_USE } from './model.js';
 
 /** CPU milliseconds per single order of each process; of the edges together. */
-export interface EdgeCosts {
+interface EdgeCosts {
   edges: number;
   gatewayMs: number;
   edgesMs: number;
@@ -12,7 +12,7 @@ export interface EdgeCosts {
 }
 
 /** A measured number of edges, and what follows from its costs. */
-export interface EdgeShares extends EdgeCosts {
+interface EdgeShares extends EdgeCosts {
   /** The gateway's part of the CPU time of all processes but the database's. */
   gatewayShare: number;
   /** Single orders a second that fill a core of the gateway to `MOST_USE`. */
