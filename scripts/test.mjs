@@ -7,7 +7,7 @@
  * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
- * A file that failed runs once more by itself, with the same seed of its properties, when all others have ended, five files at most. What
+ * A file that failed runs once more by itself, with the same seed of its properties, when all others have ended, three files at most. What
  * passes then is reported as unsteady, with its reason: it depends on how fast the machine is, and is a defect of the test or of the product.
  * At the end come the slowest tests, the files that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
@@ -44,7 +44,7 @@ const failures = [];
 /** What failed among other groups and passed alone. @type {typeof failures} */
 const unsteady = [];
 /** If more files fail, none runs again: so many failures are no unsteadiness. */
-const MOST_REPEATED = 5;
+const MOST_REPEATED = 3;
 const MAX_REASON_CHARS = 2_000;
 
 const bin = (name) => join(projectRoot, 'node_modules', name);

@@ -18,8 +18,8 @@ const GENERATIONS = 25;
 const WARM_ROUNDS = 4;
 const ROUNDS = 9;
 
-/** The most that a fill may take, and the most bare commits of one row that it may be: on an idle machine it is 15. */
-const BARS = { ms: 1.5, ratio: 18 };
+/** The most that a fill may take, and the same in bare commits of one row. */
+const BARS = { ms: 1.5, ratio: 6 };
 
 interface Round {
   busyUs: number;

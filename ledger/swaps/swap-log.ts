@@ -302,6 +302,7 @@ export async function readAttempts(q: Queryable, orderId: string): Promise<SwapA
   return (await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select()).map(toAttempt);
 }
 
+/** An attempt as it is stored, without its transactions. */
 export function toAttempt(row: Stored<'swap_attempts'>): SwapAttempt {
   const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
   if (row.result === 'sent') {
@@ -366,6 +367,7 @@ export async function reopenOrders(
   }
 }
 
+/** An outcome as it is stored. */
 export function toOutcome({ order_id, time_ms, ...rest }: Stored<'swap_outcomes'>): SwapOutcome {
   return { orderId: order_id, timeMs: time_ms, ...rest };
 }
@@ -474,6 +476,7 @@ function quoteRow(quote: SwapQuote): Stored<'swap_quotes'> {
   };
 }
 
+/** A quote as it is stored. */
 export function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
   return {
     id: row.id,
