@@ -5,7 +5,7 @@ import type { Address, ChainFill, Hex, Market, MarketSnapshot } from '../../core
 import { depositEntries } from '../../keepers/watcher/derive/postings.js';
 import { createAttributor, type Attributor } from '../../keepers/watcher/derive/attributor.js';
 import { fillPostings } from '../../keepers/watcher/derive/derive.js';
-import { commitGeneration } from '../../ledger/chain/ledger-log.js';
+import { generationSteps } from '../../ledger/chain/ledger-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
 import { createSnapshotStore, type SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { VAULT, type Db, type GenerationWrite, type LedgerEntry, type Writer } from '../../ledger/types.js';
@@ -88,8 +88,10 @@ export async function createFeed(
     [market.quote.address, 0n],
   ]);
 
-  const commit = (write: GenerationWrite): Promise<unknown> =>
-    ledger.tx((tx) => commitGeneration(tx, db, write, { operator: OPERATOR }));
+  function commit(write: GenerationWrite): Promise<unknown> {
+    const steps = generationSteps(write, { operator: OPERATOR });
+    return ledger.tx(steps.write, steps.read);
+  }
 
   function writeOf(entries: LedgerEntry[], change: Partial<GenerationWrite>): GenerationWrite {
     for (const { account, token, amountUnits } of entries) {

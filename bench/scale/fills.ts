@@ -15,7 +15,7 @@ const BOOKS = { others: BOOK_ORDERS - LEGS, generationsPerCurve: 1 };
 /** Fills of one scan of two seconds: of a busy deployment, and of a quiet one, where the scan is all of a fill's. */
 const BUSY = 4;
 const GENERATIONS = 25;
-const WARM_ROUNDS = 4;
+const WARM_ROUNDS = 40;
 const ROUNDS = 9;
 
 /** The most that a fill may take, and the same in bare commits of one row. */

@@ -1,4 +1,4 @@
-import { middlesOf, postName, postPages } from '../../ledger/accounts/middles.js';
+import { middlesOf, postName, postPages, readPreparedWords } from '../../ledger/accounts/middles.js';
 import { deriveActivity } from '../../ledger/accounts/rebuild.js';
 import { readSumsAt, type Sums } from '../../ledger/accounts/sums.js';
 import { GAS_DAYS, MAKER_HOURS, MARKET_HOURS, TAKER_DAYS } from '../../ledger/accounts/tables.js';
@@ -42,7 +42,8 @@ export async function verifyActivity({
 
 async function compareMiddles({ q, markets }: Pick<Verification, 'q' | 'markets'>, index: number): Promise<void> {
   for await (const rows of postPages(q, index)) {
-    const derived = await middlesOf(q, markets, rows.map(postName));
+    const posts = rows.map(postName);
+    const derived = middlesOf(await readPreparedWords(q, posts), markets, posts);
     for (const [i, row] of rows.entries()) {
       const stored = row.middle_half_subticks === null ? null : fromColumn(row.middle_half_subticks);
       // A publication for a foreign curve may have been imported after the curve was seen.

@@ -4,7 +4,7 @@ import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
 import { insertHalt } from '../../ledger/chain/halts.js';
-import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/chain/ledger-log.js';
+import { generationSteps, loadLedgerHead, readBalances, readMarkets } from '../../ledger/chain/ledger-log.js';
 import { carryOutReconcile, readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
 import { noteScan } from '../../ledger/chain/generations.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
@@ -367,7 +367,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   async function store(write: GenerationWrite): Promise<void> {
     try {
-      await writer.tx((tx) => commitGeneration(tx, db, write, { operator: deps.operator }));
+      const steps = generationSteps(write, { operator: deps.operator });
+      await writer.tx(steps.write, steps.read);
       status.failedWrite = false;
     } catch (error) {
       status.failedWrite = true;

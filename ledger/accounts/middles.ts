@@ -20,12 +20,10 @@ interface WordsRow {
   bid_words: string;
 }
 
-/** The middle of each of these posts, null for a curve with an empty side and for one that was not prepared here. */
-export async function middlesOf(
-  q: Queryable,
-  markets: readonly Pick<Market, 'lotUnits'>[],
-  posts: readonly PostName[],
-): Promise<(bigint | null)[]> {
+/** What was prepared under the numbers of some posts, by market and number. */
+export type PreparedWords = ReadonlyMap<string, WordsRow>;
+
+export async function readPreparedWords(q: Queryable, posts: readonly PostName[]): Promise<PreparedWords> {
   const prepared = new Map<string, WordsRow>();
   for (const part of chunks(posts, 60)) {
     const any = part.map(() => '(market = ? and seq = ?)').join(' or ');
@@ -33,6 +31,15 @@ export async function middlesOf(
     const bindings = part.flatMap(({ market, seq }) => [market, seq]);
     for (const row of await sendForRows<WordsRow>(q, sql, bindings)) prepared.set(`${row.market}:${row.seq}`, row);
   }
+  return prepared;
+}
+
+/** The middle of each of these posts, null for a curve with an empty side and for one that was not prepared here. */
+export function middlesOf(
+  prepared: PreparedWords,
+  markets: readonly Pick<Market, 'lotUnits'>[],
+  posts: readonly PostName[],
+): (bigint | null)[] {
   return posts.map((post) => {
     const row = prepared.get(`${post.market}:${post.seq}`);
     const own = row && { kind: row.kind, baseSeq: row.base_seq, wordsHash: row.words_hash };
@@ -72,7 +79,8 @@ export async function* postPages(q: Queryable, market: number): AsyncGenerator<M
 export async function rebuildMiddles(tx: Knex.Transaction, markets: readonly Market[]): Promise<void> {
   for (const { index } of markets) {
     for await (const rows of postPages(tx, index)) {
-      const middles = await middlesOf(tx, markets, rows.map(postName));
+      const posts = rows.map(postName);
+      const middles = middlesOf(await readPreparedWords(tx, posts), markets, posts);
       for (const [i, { market, era, seq, middle_half_subticks: before }] of rows.entries()) {
         const middle = middles[i]!;
         const stored = middle === null ? null : toColumn(middle);
@@ -91,37 +99,94 @@ export const postName = (row: MiddleRow): PostName => ({
   wordsHash: row.words_hash,
 });
 
+/** A post, as far as the middle at a time or of a fill depends on it. */
+export interface SeenMiddle {
+  market: number;
+  era: number;
+  seq: number;
+  blockNumber: number;
+  timeSec: number;
+  deadlineSec: number;
+  middle: bigint | null;
+}
+
 interface StoredMiddle {
+  era: number;
+  seq: number;
+  block_number: number;
+  block_timestamp_sec: number;
   middle: string | null;
   deadline_sec: number;
 }
 
-const middleIn = (row: StoredMiddle | undefined): bigint | null =>
-  row === undefined || row.middle === null ? null : fromColumn(row.middle);
+const MIDDLE =
+  'select era, seq, block_number, block_timestamp_sec, middle_half_subticks as middle, deadline_sec from posts_seen';
+
+const toSeen = (market: number, row: StoredMiddle): SeenMiddle => ({
+  market,
+  era: row.era,
+  seq: row.seq,
+  blockNumber: row.block_number,
+  timeSec: row.block_timestamp_sec,
+  deadlineSec: row.deadline_sec,
+  middle: row.middle === null ? null : fromColumn(row.middle),
+});
+
+/** The last by an order, of a stored post and of those that are not stored yet. */
+function lastOf(posts: readonly SeenMiddle[], isAfter: (a: SeenMiddle, b: SeenMiddle) => boolean): SeenMiddle | null {
+  return posts.reduce<SeenMiddle | null>((last, one) => (last === null || isAfter(one, last) ? one : last), null);
+}
+
+const isNewer = (a: SeenMiddle, b: SeenMiddle): boolean =>
+  a.timeSec !== b.timeSec ? a.timeSec > b.timeSec : a.era !== b.era ? a.era > b.era : a.seq > b.seq;
 
 /**
- * The middle of a market at a time: that of the newest curve in a block up to it. Null when that curve has none, or had expired, or when there is no
- * curve at all.
+ * The middle of a market at a time: that of the newest curve in a block up to it, of the stored ones and of those that are about to be. Null
+ * when that curve has none, or had expired, or when there is no curve at all.
  */
-export async function middleAt(q: Queryable, market: number, timeSec: number): Promise<bigint | null> {
+export async function middleAt(
+  q: Queryable,
+  market: number,
+  timeSec: number,
+  unstored: readonly SeenMiddle[] = [],
+): Promise<bigint | null> {
   // Block times are whole seconds.
   const second = Math.floor(timeSec);
-  const sql =
-    'select middle_half_subticks as middle, deadline_sec from posts_seen where market = ? and block_timestamp_sec <= ? ' +
-    'order by block_timestamp_sec desc, era desc, seq desc limit 1';
-  const [row] = await sendForRows<StoredMiddle>(q, sql, [market, second]);
-  return row === undefined || row.deadline_sec <= second ? null : middleIn(row);
+  const sql = `${MIDDLE} where market = ? and block_timestamp_sec <= ? order by block_timestamp_sec desc, era desc, seq desc limit 1`;
+  const rows = await sendForRows<StoredMiddle>(q, sql, [market, second]);
+  const own = unstored.filter((post) => post.market === market && post.timeSec <= second);
+  const post = lastOf([...rows.map((row) => toSeen(market, row)), ...own], isNewer);
+  return post === null || post.deadlineSec <= second ? null : post.middle;
 }
 
 /** The middle of the curve that a fill hit. */
-export async function middleOfHit(
-  q: Queryable,
-  fill: { market: number; curveSeq: number; blockNumber: number },
-): Promise<bigint | null> {
+export const middleOfHit = async (q: Queryable, fill: HitCurve): Promise<bigint | null> =>
+  (await postOfHit(q, fill))?.middle ?? null;
+
+/** Which curve a fill hit. */
+export interface HitCurve {
+  market: number;
+  curveSeq: number;
+  blockNumber: number;
+}
+
+/** The stored post of the curve that a fill hit, null when there is none. */
+export async function postOfHit(q: Queryable, { market, curveSeq, blockNumber }: HitCurve): Promise<SeenMiddle | null> {
   // After a reset of sequence numbers two curves may have the same number; the newer one was posted in a later block.
-  const sql =
-    'select middle_half_subticks as middle, deadline_sec from posts_seen where market = ? and seq = ? and block_number <= ? ' +
-    'order by era desc limit 1';
-  const [row] = await sendForRows<StoredMiddle>(q, sql, [fill.market, fill.curveSeq, fill.blockNumber]);
-  return middleIn(row);
+  const sql = `${MIDDLE} where market = ? and seq = ? and block_number <= ? order by era desc limit 1`;
+  const [row] = await sendForRows<StoredMiddle>(q, sql, [market, curveSeq, blockNumber]);
+  return row === undefined ? null : toSeen(market, row);
+}
+
+/** The middle of the curve that a fill hit, of the stored post and of those that are about to be stored. */
+export function middleOfPosts(
+  stored: SeenMiddle | null,
+  fill: HitCurve,
+  unstored: readonly SeenMiddle[],
+): bigint | null {
+  const own = unstored.filter(
+    ({ market, seq, blockNumber }) =>
+      market === fill.market && seq === fill.curveSeq && blockNumber <= fill.blockNumber,
+  );
+  return lastOf([...(stored === null ? [] : [stored]), ...own], (a, b) => a.era > b.era)?.middle ?? null;
 }

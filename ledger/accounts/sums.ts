@@ -1,7 +1,7 @@
 /** Sums by key: added up in memory, then added to the stored rows. */
 import type { Knex } from 'knex';
 import { unitsSum } from '../db/aggregates.js';
-import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
+import { addAll, chunks, fromColumn, isSqlite, toColumn, upsertAll } from '../db/columns.js';
 import { sendChange, sendForRows, type Binding } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 import type { SumOf, SumTable } from './tables.js';
@@ -103,6 +103,16 @@ function fromStored(table: SumTable, row: Record<string, string | number>): SumR
   };
 }
 
+const isEmpty = ({ sums }: SumRow): boolean => sums.every((sum) => sum === 0n);
+
+/** Adds sums of which no stored row can become all zeros: PostgreSQL adds them up without a read. */
+export async function addSums(tx: Knex.Transaction, sums: Sums): Promise<void> {
+  if (isSqlite(tx)) return storeSums(tx, sums);
+  const { table, rows } = sums;
+  const added = [...rows.values()].filter((row) => !isEmpty(row)).map((row) => toStored(table, row));
+  await addAll(tx, table.name, keyColumns(table), added);
+}
+
 /** Adds sums to the stored rows. A row that becomes all zeros is deleted. */
 export async function storeSums(tx: Knex.Transaction, { table, rows }: Sums): Promise<void> {
   if (rows.size === 0) return;
@@ -115,7 +125,6 @@ export async function storeSums(tx: Knex.Transaction, { table, rows }: Sums): Pr
     const before = stored.get(name);
     return before === undefined ? { key, sums } : { key, sums: sums.map((sum, i) => sum + before.sums[i]!) };
   });
-  const isEmpty = ({ sums }: SumRow): boolean => sums.every((sum) => sum === 0n);
   const gone = after.filter((row) => isEmpty(row) && stored.has(nameOf(row.key)));
   const columns = keyColumns(table);
   for (const part of chunks(gone, 60)) {

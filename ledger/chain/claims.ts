@@ -255,16 +255,30 @@ export function takerOf({ account }: Pick<LedgerEntry, 'account'>): Address {
   return account;
 }
 
-/** Adds the taker fees of a generation, inside a transaction of the ledger log's writer. */
-export async function insertTakerFees(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
-  const fees = entries.filter(({ kind }) => kind === 'takerFee');
-  if (fees.length === 0) return;
+/** What takers were credited in fees so far, by taker and token. */
+export type AccruedFees = ReadonlyMap<string, bigint>;
+
+const feesIn = (entries: GenerationWrite['entries']): GenerationWrite['entries'] =>
+  entries.filter(({ kind }) => kind === 'takerFee');
+
+/** What the takers that a generation credits were credited before it. */
+export async function readAccruedFees(q: Queryable, { entries }: GenerationWrite): Promise<AccruedFees> {
   const accrued = new Map<string, bigint>();
-  for (const part of chunks([...new Set(fees.map(({ account }) => account))])) {
+  for (const part of chunks([...new Set(feesIn(entries).map(({ account }) => account))])) {
     const sql = `select * from taker_fees where taker in (${placeholders(part.length)})`;
-    const rows = await sendForRows<Stored<'taker_fees'>>(tx, sql, part);
+    const rows = await sendForRows<Stored<'taker_fees'>>(q, sql, part);
     for (const row of rows) accrued.set(`${row.taker}:${row.token}`, fromColumn(row.accrued_units));
   }
+  return accrued;
+}
+
+/** Adds the taker fees of a generation, inside a transaction of the ledger log's writer. */
+export async function insertTakerFees(
+  tx: Knex.Transaction,
+  { generation, entries }: GenerationWrite,
+  accrued: AccruedFees,
+): Promise<void> {
+  const fees = feesIn(entries);
   const credited = groupBy(fees, ({ account, token }) => `${account}:${token}`);
   const rows = [...credited].map(([key, credits]): Stored<'taker_fees'> => {
     const { token } = credits[0]!;

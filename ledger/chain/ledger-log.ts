@@ -2,10 +2,10 @@
 import { toSafeInt } from '../../core/amounts.js';
 import { readNotedScan, lastGeneration, readGeneration } from './generations.js';
 import type { Knex } from 'knex';
-import type { Address, Market, OrderFill } from '../../core/types.js';
+import type { Address, OrderFill } from '../../core/types.js';
 import { applyToBalances, insertChanges, loadTouched, storeBalances } from './balances.js';
 import { liveRanges, rangesAfter } from './branches.js';
-import { insertTakerFees, storeClaims } from './claims.js';
+import { insertTakerFees, readAccruedFees, storeClaims } from './claims.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows, allOrFirstError } from '../db/dialects.js';
 import { LedgerInvariantError, isUniqueViolation } from '../errors.js';
@@ -16,9 +16,9 @@ import { insertHalt } from './halts.js';
 import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
 import { marketDataAfter, storeMarketData, type MarketDataChange } from '../market-data/projection.js';
-import { middlesOf } from '../accounts/middles.js';
-import { updateActivity } from '../accounts/projection.js';
-import { insertPairGains } from './pair-gains.js';
+import { middlesOf, readPreparedWords } from '../accounts/middles.js';
+import { activityOf, addActivity, readActivityFacts } from '../accounts/projection.js';
+import { pairGainsAfter, storePairGains } from './pair-gains.js';
 import { nameRefs } from './refs.js';
 import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
 import { insertSnapshots } from './snapshots.js';
@@ -41,33 +41,76 @@ interface LedgerHead extends GenerationRow {
   lastScanMs: number;
 }
 
+/** The steps of a generation's commit: `read` may be sent together with the fence, see `Writer`. */
+export interface GenerationSteps {
+  read(tx: Knex.Transaction): Promise<void>;
+  write(tx: Knex.Transaction): Promise<'committed' | 'replayed'>;
+}
+
 /**
  * Commits one generation inside a transaction of the ledger log's writer: cursor, blocks, events, fills with their legs, postings,
  * balances, snapshots, halt. A generation that is already stored and ends at the same block stays unchanged (`replayed`). Throws
  * LedgerInvariantError, with nothing written, when the generation contradicts itself or the ledger.
  */
+export function generationSteps(write: GenerationWrite, { operator }: { operator: Address }): GenerationSteps {
+  let before: Before | null = null;
+  return {
+    async read(tx) {
+      before = await readBefore(tx, write);
+    },
+    async write(tx) {
+      if (before === null) throw new TypeError('a generation is read for before it is written');
+      const read = before;
+      before = null;
+      return commitAfter(tx, write, read, operator);
+    },
+  };
+}
+
+/** Both of `generationSteps`, one after the other. */
 export async function commitGeneration(
   tx: Knex.Transaction,
   _db: Db,
   write: GenerationWrite,
-  { operator }: { operator: Address },
+  options: { operator: Address },
 ): Promise<'committed' | 'replayed'> {
-  // All that is read before anything is written, in one round trip.
-  const [head, markets, before, named, touched, traded] = await allOrFirstError([
+  const steps = generationSteps(write, options);
+  await steps.read(tx);
+  return steps.write(tx);
+}
+
+type Before = Awaited<ReturnType<typeof readBefore>>;
+
+/** All that is read before anything is checked, in one round trip. */
+async function readBefore(tx: Knex.Transaction, write: GenerationWrite) {
+  const [head, markets, progress, named, touched, traded, accrued, facts, prepared] = await allOrFirstError([
     lastGeneration(tx),
     readMarkets(tx),
     readProgressBefore(tx, write),
     namesOf(tx, write),
     loadTouched(tx, write),
     tradedAfter(tx, write),
+    readAccruedFees(tx, write),
+    readActivityFacts(tx, write),
+    readPreparedWords(tx, write.posts),
   ]);
+  return { head, markets, progress, named, touched, traded, accrued, facts, prepared };
+}
+
+async function commitAfter(
+  tx: Knex.Transaction,
+  write: GenerationWrite,
+  before: Before,
+  operator: Address,
+): Promise<'committed' | 'replayed'> {
+  const { head, markets, named, touched } = before;
   if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
   checkBlocks(write, head);
   checkListed(write.listed, markets.length);
   markets.push(...write.listed);
-  const progress = checkFills(write.fills, markets, before);
-  if (traded instanceof TypeError) throw traded;
-  const marketData = traded;
+  const progress = checkFills(write.fills, markets, before.progress);
+  if (before.traded instanceof TypeError) throw before.traded;
+  const marketData = before.traded;
   checkEntries(write, markets, operator);
   if ('error' in named) throw named.error;
   const { names } = named;
@@ -75,13 +118,20 @@ export async function commitGeneration(
   checkClaims(write, touched);
   checkHoldings(write, touched);
   const compact = compactFills(write, markets, { names, operator });
+  const middles = middlesOf(before.prepared, markets, write.posts);
+  const { details } = marketData;
   const beforeMs = head?.blockTimestampMs ?? null;
-  const insertRows = (): Promise<unknown> =>
-    allOrFirstError([
-      insertScan(tx, write, markets),
+  // What is read of all that the generation names, before anything of it is stored.
+  const [gains, activity] = await allOrFirstError([
+    pairGainsAfter(tx, write, markets),
+    activityOf(tx, write, { facts: before.facts, markets, details, middles, beforeMs }),
+  ]);
+  try {
+    await allOrFirstError([
+      insertScan(tx, write, middles),
       insertMarkets(tx, write.listed, write.generation, write.listings),
       insertTokenFindings(tx, write.generation, write.findings ?? []),
-      insertFills(tx, write, markets, { starts, details: marketData.details, compact, operator }),
+      insertFills(tx, write, markets, { starts, details, compact, operator }),
       storeMarketData(tx, write.generation, marketData),
       insertSettledOrders(tx, write.generation, write.settledOrders ?? []),
       insertProgress(tx, write.generation, progress),
@@ -91,13 +141,9 @@ export async function commitGeneration(
       storeClaims(tx, write.claims, write.generation),
       insertSuspense(tx, write),
       insertSeqResets(tx, write),
-    ]);
-  try {
-    // Activity is derived from rows of the generation; sums that are not, are read and stored meanwhile.
-    await allOrFirstError([
-      insertTakerFees(tx, write),
-      insertPairGains(tx, write.generation, write, markets),
-      insertRows().then(() => updateActivity(tx, write, { markets, details: marketData.details, beforeMs })),
+      insertTakerFees(tx, write, before.accrued),
+      storePairGains(tx, write.generation, gains),
+      addActivity(tx, activity),
     ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
@@ -149,7 +195,11 @@ async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promis
   );
 }
 
-async function insertScan(tx: Knex.Transaction, write: GenerationWrite, markets: readonly Market[]): Promise<void> {
+async function insertScan(
+  tx: Knex.Transaction,
+  write: GenerationWrite,
+  middles: readonly (bigint | null)[],
+): Promise<void> {
   const { generation } = write;
   const last = write.blocks.at(-1)!;
   const scan: Stored<'generations'> = {
@@ -173,7 +223,7 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite, markets:
   await allOrFirstError([
     insertAll(tx, 'generations', [scan]),
     insertAll(tx, 'blocks', blocks),
-    insertEvents(tx, write, markets),
+    insertEvents(tx, write, middles),
     insertSnapshots(tx, write),
     halt === null ? Promise.resolve() : insertHalt(tx, { ...halt, timeMs: write.scannedMs, generation }),
   ]);
@@ -182,9 +232,8 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite, markets:
 async function insertEvents(
   tx: Knex.Transaction,
   { generation, custody, posts }: GenerationWrite,
-  markets: readonly Market[],
+  middles: readonly (bigint | null)[],
 ): Promise<void> {
-  const middles = await middlesOf(tx, markets, posts);
   const events = custody.map((event) => ({
     tx_hash: event.txHash,
     log_index: event.logIndex,

@@ -74,14 +74,14 @@ export function ownerOf(
 }
 
 /**
- * Adds the fills of a generation, inside its transaction. Its cost depends on the number of legs only, not on the length of the history.
+ * The totals with the fills of a generation added, of the pairs that these have. Its cost depends on the number of legs only, not on the
+ * length of the history.
  */
-export async function insertPairGains(
-  tx: Knex.Transaction,
-  generation: number,
+export async function pairGainsAfter(
+  q: Queryable,
   { fills, settledOrders = [] }: Pick<GenerationWrite, 'fills' | 'settledOrders'>,
   markets: readonly Market[],
-): Promise<void> {
+): Promise<PairGain[]> {
   const sums: PairGains = new Map();
   for (const { fill, decomposition } of fills) {
     addFill(sums, {
@@ -90,26 +90,30 @@ export async function insertPairGains(
       token: markets[fill.market]!.quote.address,
     });
   }
-  await change(tx, generation, sums, 1);
+  return changed(q, sums, 1);
 }
 
 /** Subtracts the fills of reversed generations; call it before their rows are moved to the orphans. */
 export async function reversePairGains(tx: Knex.Transaction, reversal: number, keptGeneration: number): Promise<void> {
-  await change(tx, reversal, await sumPairGains(tx, keptGeneration), -1);
+  await storePairGains(tx, reversal, await changed(tx, await sumPairGains(tx, keptGeneration), -1));
 }
 
-async function change(tx: Knex.Transaction, generation: number, by: PairGains, sign: 1 | -1): Promise<void> {
+async function changed(q: Queryable, by: PairGains, sign: 1 | -1): Promise<PairGain[]> {
   const after: PairGains = new Map();
   for (const part of chunks([...by.keys()])) {
     const sql = `select * from pair_gains where pair in (${placeholders(part.length)})`;
-    for (const row of await sendForRows<Stored<'pair_gains'>>(tx, sql, part)) after.set(row.pair, fromRow(row));
+    for (const row of await sendForRows<Stored<'pair_gains'>>(q, sql, part)) after.set(row.pair, fromRow(row));
   }
   for (const one of by.values()) add(after, one, sign);
-  await storePairGains(tx, generation, [...after.values()]);
+  return [...after.values()];
 }
 
 /** Writes rows as they are after a generation. A pair without a fill keeps a row of zeros. */
-async function storePairGains(tx: Knex.Transaction, generation: number, gains: readonly PairGain[]): Promise<void> {
+export async function storePairGains(
+  tx: Knex.Transaction,
+  generation: number,
+  gains: readonly PairGain[],
+): Promise<void> {
   const rows = gains.map((one): Stored<'pair_gains'> => ({
     pair: keyOf(one),
     maker: one.maker,

@@ -1,7 +1,7 @@
 /** Shapes that all tables share, so that rows read the same from both databases. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { placeholders, sendChange, type Binding } from './dialects.js';
+import { placeholders, sendChange, sendRows, type Binding } from './dialects.js';
 
 /** An amount: exact text on SQLite, whose numbers lose digits beyond 2^53, and numeric(78,0), wide enough for uint256, on PostgreSQL. */
 export function amount(db: Knex, table: Knex.CreateTableBuilder, name: string): Knex.ColumnBuilder {
@@ -59,6 +59,23 @@ export async function upsertAll<T extends object>(
   if (first === undefined) return;
   const others = Object.keys(first).filter((column) => !(key as readonly string[]).includes(column));
   const changes = others.map((column) => `"${column}" = excluded."${column}"`).join(', ');
+  await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do update set ${changes}` }, rows);
+}
+
+/**
+ * On PostgreSQL, whose amounts are numbers: inserts rows as `insertAll` does, no two with the same key; where the table has a row with a key,
+ * each other column of the new row is added to it.
+ */
+export async function addAll<T extends object>(
+  tx: Knex.Transaction,
+  table: string,
+  key: readonly (keyof T & string)[],
+  rows: readonly T[],
+): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const others = Object.keys(first).filter((column) => !(key as readonly string[]).includes(column));
+  const changes = others.map((column) => `"${column}" = "${table}"."${column}" + excluded."${column}"`).join(', ');
   await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do update set ${changes}` }, rows);
 }
 
@@ -127,7 +144,7 @@ async function insertParts(tx: Knex.Transaction, insert: Insert, rows: readonly 
     const cells: Binding[] = [];
     for (const row of part) addCells(cells, insert.table, columns, row);
     if (isSqlite(tx)) await sendChange(tx, valuesText(insert, columns, part.length), cells);
-    else await sendChange(tx, recordsText(insert, columns), [JSON.stringify(part)]);
+    else await sendRows(tx, insert.table, recordsText(insert, columns), JSON.stringify(part));
   }
 }
 

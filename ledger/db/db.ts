@@ -6,9 +6,9 @@ import type { Knex } from 'knex';
 import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
 import { z } from 'zod';
-import { toSafeInt } from '../../core/amounts.js';
 import { addUnitsSum } from './aggregates.js';
-import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
+import { SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements } from './dialects.js';
+import { PgClient, getTypeParser, watchNotices } from './pg-client.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from '../errors.js';
 import { rebuildActivity } from '../accounts/rebuild.js';
 import { rebuildMarketData, type RebuildProgress } from '../market-data/rebuild.js';
@@ -326,12 +326,6 @@ function parsePgUrl(url: string): URL {
     // The URL itself stays out of the message: it may hold a password.
     throw new DatabaseError('BAD_DATABASE_URL', 'The PostgreSQL URL is malformed');
   }
-}
-
-/** int8 as a checked JS integer; numeric stays text, which is exact. */
-function getTypeParser(oid: number, format: 'text' | 'binary' = 'text'): (value: string) => unknown {
-  const isInt8 = oid === (pg.types.builtins.INT8 as number) && format === 'text';
-  return isInt8 ? toSafeInt : (pg.types.getTypeParser(oid, format) as (value: string) => unknown);
 }
 
 const closers = new WeakMap<Db, Set<() => Promise<void>>>();

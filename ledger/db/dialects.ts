@@ -8,27 +8,26 @@ import type { Knex } from 'knex';
 import { databaseErrorCode } from '../errors.js';
 import type { Queryable } from '../types.js';
 
-interface RawConnection {
+export interface RawConnection {
   readonly inTransaction: boolean;
   exec(sql: string): unknown;
 }
 
-interface TransactionLike {
+export interface TransactionLike {
   readOnly?: boolean;
   begin(connection: RawConnection): Promise<unknown>;
   readonly trxClient: { query(connection: RawConnection, sql: string): Promise<unknown> };
 }
 
-type ClientClass = { new (config: Knex.Config): KnexClient };
-interface KnexClient {
+export type ClientClass = { new (config: Knex.Config): KnexClient };
+export interface KnexClient {
   transaction(...args: unknown[]): TransactionLike;
   positionBindings(sql: string): string;
-  _query(connection: RawConnection, query: { sql: string; response?: { command?: string } }): Promise<unknown>;
+  _query(connection: RawConnection, query: PgQuery): Promise<unknown>;
 }
 
 const require = createRequire(import.meta.url);
 const BetterSqliteClient = require('knex/lib/dialects/better-sqlite3/index.js') as ClientClass;
-const PostgresClient = require('knex/lib/dialects/postgres/index.js') as ClientClass;
 
 /** How long a statement outside a write transaction waits for another process, holding the event loop. */
 export const SQLITE_BUSY_TIMEOUT_MS = 1_000;
@@ -89,11 +88,29 @@ function rawChanges(answer: unknown): number {
 /** A value as it is bound to a placeholder. */
 export type Binding = string | number | null;
 
+/** Which statements may be gathered: an insert into a table, whose rows are all in its one binding, or a read that locks nothing. */
+export type Gathers = { insertInto: string } | 'read';
+
+/** A statement as Knex hands it to its client, with numbered placeholders. */
+export interface PgQuery {
+  sql: string;
+  bindings?: readonly Binding[];
+  response?: PgResponse;
+  gathers?: Gathers;
+}
+
+export interface PgResponse {
+  command: string;
+  rowCount: number | null;
+  rows: unknown[];
+  fields?: readonly { name: string; dataTypeID: number }[];
+}
+
 interface Sender {
   acquireConnection(): Promise<RawConnection>;
   query(
     connection: RawConnection,
-    query: { sql: string; bindings: readonly Binding[] },
+    query: { sql: string; bindings: readonly Binding[]; gathers?: Gathers },
   ): Promise<{ response: unknown }>;
 }
 
@@ -101,20 +118,30 @@ interface Sender {
  * Sends plain SQL, one binding per question mark, without the query builder, which takes longer than the database. Outside a transaction it
  * uses Knex's `raw`.
  */
-async function send(q: Queryable, sql: string, bindings: readonly Binding[]): Promise<unknown> {
+async function send(q: Queryable, sql: string, bindings: readonly Binding[], gathers?: Gathers): Promise<unknown> {
   if (q.isTransaction !== true) return q.raw(sql, bindings);
   const client = q.client as Sender;
-  return (await client.query(await client.acquireConnection(), { sql, bindings })).response;
+  const query = gathers === undefined ? { sql, bindings } : { sql, bindings, gathers };
+  return (await client.query(await client.acquireConnection(), query)).response;
 }
+
+/** Reads that lock nothing and write nothing: PostgreSQL may get several of one transaction as one statement. */
+const IS_READ = /^\s*select\b(?!.*\bfor\s+(?:update|share|no\s+key|key\s+share)\b)/is;
 
 /** Sends plain SQL and returns its rows. */
 export async function sendForRows<T>(q: Queryable, sql: string, bindings: readonly Binding[] = []): Promise<T[]> {
-  return rawRows<T>(await send(q, sql, bindings));
+  return rawRows<T>(await send(q, sql, bindings, IS_READ.test(sql) ? 'read' : undefined));
 }
 
 /** Sends plain SQL that changes rows. Returns how many it changed. */
 export async function sendChange(tx: Knex.Transaction, sql: string, bindings: readonly Binding[]): Promise<number> {
   return rawChanges(await send(tx, sql, bindings));
+}
+
+/** Sends an insert whose rows are all in its one binding; PostgreSQL may get it as one statement with others of its transaction. */
+export async function sendRows(tx: Knex.Transaction, table: string, sql: string, rows: string): Promise<void> {
+  const client = tx.client as unknown as Sender;
+  await client.query(await client.acquireConnection(), { sql, bindings: [rows], gathers: { insertInto: table } });
 }
 
 /**
@@ -175,116 +202,5 @@ async function beginImmediate(send: (sql: string) => Promise<unknown>): Promise<
       if (!isBusy || performance.now() > deadline) throw error;
     }
     await sleep(BEGIN_RETRY_MS * (0.5 + Math.random()));
-  }
-}
-
-/** A COMMIT that rolled back, because a statement of the transaction had failed and its error was ignored. */
-export class RolledBackError extends Error {
-  override readonly name = 'RolledBackError';
-  /** The SQLSTATE of statements in a failed transaction. */
-  readonly code = '25P02';
-
-  constructor() {
-    super('The transaction had failed and was rolled back at COMMIT');
-  }
-}
-
-/** A COMMIT that is durable on this server but perhaps on no replica, because the wait for replicas was cancelled. */
-class UnreplicatedError extends Error {
-  override readonly name = 'UnreplicatedError';
-
-  constructor() {
-    super('The commit is done on this server and may not be on its replicas');
-  }
-}
-
-/**
- * Connections whose wait for replicas was cancelled since their last COMMIT. The server sends a warning, and reports the COMMIT as done.
- */
-const unreplicated = new WeakSet<object>();
-/**
- * SQLSTATEs of that warning, since its text depends on the server's language: a plain warning, or a shutdown. None of our statements causes
- * other warnings.
- */
-const UNREPLICATED = ['01000', '57P01'];
-
-/** Listens to a PostgreSQL connection's notices. */
-export function watchNotices(connection: {
-  on(event: 'notice', listener: (notice: { code?: string }) => void): unknown;
-}): void {
-  connection.on('notice', ({ code = '' }) => {
-    if (UNREPLICATED.includes(code)) unreplicated.add(connection);
-  });
-}
-
-/** The socket under a connection of `pg`. */
-interface PgConnection {
-  readonly connection?: { readonly stream?: { cork?(): void; uncork?(): void } };
-}
-
-const held = new WeakSet<object>();
-
-/**
- * Lets statements that are sent together leave in one write at the end of this turn of the event loop, and not in one each: a write takes
- * longer than anything else that sending a statement does.
- */
-function holdWrites(connection: PgConnection): void {
-  const stream = connection.connection?.stream;
-  if (stream?.cork === undefined || held.has(stream)) return;
-  held.add(stream);
-  stream.cork();
-  process.nextTick(() => {
-    held.delete(stream);
-    stream.uncork?.();
-  });
-}
-
-/** User parameter of a transaction whose first statement is sent together with BEGIN; see `PgClient`. */
-export const EARLY_BEGIN = { earlyBegin: true };
-
-/** Statement texts with numbered placeholders, by those with question marks. Cleared when there are too many. */
-const positioned = new Map<string, string>();
-const MAX_POSITIONED = 1_000;
-
-/**
- * PostgreSQL answers COMMIT of a failed transaction with success and the word ROLLBACK; here that is an error. With `EARLY_BEGIN` a
- * transaction does not wait for the answer to BEGIN, which saves a round trip: its first statement must be harmless by itself, in case
- * that BEGIN fails, and must be waited for before the next one. Once BEGIN has failed, Knex sends nothing more of the transaction.
- */
-export class PgClient extends PostgresClient {
-  override transaction(...args: unknown[]): TransactionLike {
-    const transaction = super.transaction(...args);
-    const { userParams } = (args[1] ?? {}) as Knex.TransactionConfig;
-    if (userParams?.['earlyBegin'] !== true) return transaction;
-    const begin = transaction.begin.bind(transaction);
-    transaction.begin = async (connection) => {
-      // Its failure ends the transaction; that is where it is reported.
-      void begin(connection);
-    };
-    return transaction;
-  }
-
-  /** The same few statements are sent all the time, and replacing the placeholders of a long one takes as long as sending it. */
-  override positionBindings(sql: string): string {
-    const known = positioned.get(sql);
-    if (known !== undefined) return known;
-    const made = super.positionBindings(sql);
-    if (positioned.size >= MAX_POSITIONED) positioned.clear();
-    positioned.set(sql, made);
-    return made;
-  }
-
-  override async _query(
-    connection: RawConnection & PgConnection,
-    query: { sql: string; response?: { command?: string } },
-  ): Promise<unknown> {
-    holdWrites(connection);
-    const answer = await super._query(connection, query);
-    if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
-      throw new RolledBackError();
-    }
-    // The caller then treats the commit as undecided, and reads back after a commit that does wait for replicas.
-    if (unreplicated.delete(connection) && /^COMMIT\b/i.test(query.sql)) throw new UnreplicatedError();
-    return answer;
   }
 }

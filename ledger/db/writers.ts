@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { EARLY_BEGIN, RolledBackError, allOrFirstError, sendChange } from './dialects.js';
+import { allOrFirstError, sendChange } from './dialects.js';
+import { EARLY_BEGIN, RolledBackError } from './pg-client.js';
 import { CommitUnknownError, DatabaseError, WriterLostError, databaseErrorCode } from '../errors.js';
 import { beforeClose } from './db.js';
 import { KEEPALIVE_MS, LOOK_MS, holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';

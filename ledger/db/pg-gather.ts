@@ -1,0 +1,179 @@
+/**
+ * Statements of one transaction that are handed over in the same turn of the event loop, sent to PostgreSQL as one: a statement costs this
+ * process more than its rows do. Inserts become parts of a `with` clause, reads become columns of one row, as text that is read with the
+ * parsers which the driver has for the types of their columns, so that values are the same as when each is sent alone.
+ */
+import type { Binding, Gathers, PgQuery, PgResponse } from './dialects.js';
+
+/** Sends one statement alone, and puts the answer into it. */
+type Send = (query: PgQuery) => Promise<unknown>;
+type ParserOf = (typeOid: number) => (text: string) => unknown;
+
+interface Column {
+  name: string;
+  parse: (text: string) => unknown;
+}
+
+interface Waiting {
+  readonly query: PgQuery;
+  readonly ended: PromiseWithResolvers<unknown>;
+}
+
+interface Gathered {
+  readonly inserts: Map<string, Waiting>;
+  readonly reads: Waiting[];
+  bindings: number;
+}
+
+/** Statements of one connection that wait for the end of this turn. */
+export interface Gathering {
+  /** Keeps a statement until `flush`. Resolves with the statement and its answer, rejects when the statement that it became part of fails. */
+  add(query: PgQuery, gathers: Gathers): Promise<unknown>;
+  /** Sends all that waits; any other statement must be sent after it, so that the order of all stays. */
+  flush(): void;
+}
+
+/** PostgreSQL takes 65,535 bindings per statement. */
+const MAX_BINDINGS = 10_000;
+const MAX_READS = 50;
+/** An array in a row of JSON would end a little before PostgreSQL's 1,664 columns; no table comes near. */
+const MAX_COLUMNS = 1_000;
+/** Its cast to text drops spaces at the end, which the driver keeps. */
+const PADDED_TEXT = 1042;
+
+/** Columns of the answers of reads, by text, learnt when each is first sent alone; null where they can't be gathered. Cleared when full. */
+const shapes = new Map<string, readonly Column[] | null>();
+const MAX_SHAPES = 1_000;
+
+export function createGathering(send: Send, parserOf: ParserOf): Gathering {
+  let gathered: Gathered = { inserts: new Map(), reads: [], bindings: 0 };
+
+  function flush(): void {
+    const { inserts, reads } = gathered;
+    if (inserts.size + reads.length === 0) return;
+    gathered = { inserts: new Map(), reads: [], bindings: 0 };
+    if (inserts.size > 0) sendInserts([...inserts.values()]);
+    const known = reads.filter(({ query }) => (shapes.get(query.sql) ?? null) !== null);
+    if (known.length > 1) sendReads(known);
+    for (const one of reads) if (known.length < 2 || !known.includes(one)) sendAlone(one);
+  }
+
+  function sendInserts(inserts: readonly Waiting[]): void {
+    const one = insertsAsOne(inserts.map(({ query }) => query));
+    settle(inserts, send(one), ({ query }) => Object.assign(query, { response: one.response }));
+  }
+
+  function sendReads(reads: readonly Waiting[]): void {
+    const columns = reads.map(({ query }) => shapes.get(query.sql)!);
+    const one = readsAsOne(
+      reads.map(({ query }) => query),
+      columns,
+    );
+    settle(reads, send(one), ({ query }, i) => {
+      const answer = (one.response!.rows[0] as Record<string, (string | null)[][] | null>)[`r${i + 1}`] ?? [];
+      const rows = answer.map((cells) => rowOf(cells, columns[i]!));
+      return Object.assign(query, { response: { command: 'SELECT', rowCount: rows.length, rows } });
+    });
+  }
+
+  function sendAlone(one: Waiting): void {
+    settle([one], send(one.query), ({ query }) => {
+      if (!shapes.has(query.sql)) {
+        if (shapes.size >= MAX_SHAPES) shapes.clear();
+        shapes.set(query.sql, columnsOf(query.response!, parserOf));
+      }
+      return query;
+    });
+  }
+
+  return {
+    flush,
+    add(query, gathers) {
+      const isInsert = gathers !== 'read';
+      const count = query.bindings?.length ?? 0;
+      const isFull = gathered.bindings + count > MAX_BINDINGS || gathered.reads.length === MAX_READS;
+      // A read sees what was inserted before it, and no insert waits behind a read: each change of the kind ends a statement.
+      if (
+        isFull ||
+        (isInsert ? gathered.reads.length > 0 || gathered.inserts.has(gathers.insertInto) : gathered.inserts.size > 0)
+      )
+        flush();
+      const one: Waiting = { query, ended: Promise.withResolvers<unknown>() };
+      gathered.bindings += count;
+      if (isInsert) gathered.inserts.set(gathers.insertInto, one);
+      else gathered.reads.push(one);
+      return one.ended.promise;
+    },
+  };
+}
+
+/** Tells each statement its own part of an answer, or the error that they share. */
+function settle(waiting: readonly Waiting[], answer: Promise<unknown>, of: (one: Waiting, i: number) => PgQuery): void {
+  answer.then(
+    () => {
+      for (const [i, one] of waiting.entries()) {
+        try {
+          one.ended.resolve(of(one, i));
+        } catch (error) {
+          one.ended.reject(error);
+        }
+      }
+    },
+    (error: Error) => {
+      for (const [i, { ended }] of waiting.entries()) ended.reject(i === 0 ? error : copyOf(error));
+    },
+  );
+}
+
+/** Knex puts the text of the statement in front of an error's message, so each statement has an error of its own. */
+const copyOf = (error: Error): Error =>
+  Object.create(Object.getPrototypeOf(error) as object, Object.getOwnPropertyDescriptors(error)) as Error;
+
+const PLACEHOLDER = /\$(\d+)/g;
+
+/** A statement's text whose placeholders begin after so many others. */
+const after = (sql: string, count: number): string =>
+  count === 0 ? sql : sql.replace(PLACEHOLDER, (_, number: string) => `$${BigInt(number) + BigInt(count)}`);
+
+/** Inserts into different tables: none reads what another writes. */
+function insertsAsOne(inserts: readonly PgQuery[]): PgQuery {
+  const texts = inserts.map(({ sql }, i) => after(sql, i));
+  const last = texts.pop()!;
+  const before = texts.map((text, i) => `i${i + 1} as (${text})`).join(', ');
+  return {
+    sql: before === '' ? last : `with ${before} ${last}`,
+    bindings: inserts.flatMap(({ bindings }) => bindings!),
+  };
+}
+
+/** Each read becomes a list of lists of text, in its own order. */
+function readsAsOne(reads: readonly PgQuery[], columns: readonly (readonly Column[])[]): PgQuery {
+  const bindings: Binding[] = [];
+  const lists = reads.map(({ sql, bindings: own = [] }, i) => {
+    const cells = columns[i]!.map(({ name }) => `r."${name}"::text`).join(', ');
+    const text = `(select json_agg(array[${cells}]) from (${after(sql, bindings.length)}) as r) as r${i + 1}`;
+    bindings.push(...own);
+    return text;
+  });
+  return { sql: `select ${lists.join(', ')}`, bindings };
+}
+
+function columnsOf({ command, fields = [] }: PgResponse, parserOf: ParserOf): readonly Column[] | null {
+  const names = new Set(fields.map(({ name }) => name));
+  const isGathered =
+    command === 'SELECT' &&
+    names.size === fields.length &&
+    fields.length > 0 &&
+    fields.length <= MAX_COLUMNS &&
+    fields.every(({ name, dataTypeID }) => dataTypeID !== PADDED_TEXT && !name.includes('"'));
+  return isGathered ? fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) })) : null;
+}
+
+function rowOf(cells: readonly (string | null)[], columns: readonly Column[]): Record<string, unknown> {
+  const row: Record<string, unknown> = {};
+  for (const [i, { name, parse }] of columns.entries()) {
+    const cell = cells[i]!;
+    row[name] = cell === null ? null : parse(cell);
+  }
+  return row;
+}
