@@ -1,8 +1,8 @@
 /** Sums by key: added up in memory, then added to the stored rows. */
 import type { Knex } from 'knex';
 import { unitsSum } from '../db/aggregates.js';
-import { addAll, chunks, fromColumn, isSqlite, toColumn, upsertAll } from '../db/columns.js';
-import { sendChange, sendForRows, type Binding } from '../db/dialects.js';
+import { addAll, chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
+import { isSqlite, sendChange, sendForRows, type Binding } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 import type { SumOf, SumTable } from './tables.js';
 

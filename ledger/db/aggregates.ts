@@ -2,7 +2,8 @@
 import type { Database as SqliteDatabase } from 'better-sqlite3';
 import type { Knex } from 'knex';
 import type { Queryable } from '../types.js';
-import { fromColumn, isSqlite } from './columns.js';
+import { fromColumn } from './columns.js';
+import { isSqlite } from './dialects.js';
 
 /** The greatest number in a column of the rows that a query selects; null without any. Throws TypeError when it holds no numbers. */
 export async function highest<Row extends object, Result>(

@@ -1,16 +1,11 @@
 /** Shapes that all tables share, so that rows read the same from both databases. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { placeholders, sendChange, sendRows, type Binding } from './dialects.js';
+import { isSqlite, placeholders, sendChange, sendRows, type Binding } from './dialects.js';
 
 /** An amount: exact text on SQLite, whose numbers lose digits beyond 2^53, and numeric(78,0), wide enough for uint256, on PostgreSQL. */
 export function amount(db: Knex, table: Knex.CreateTableBuilder, name: string): Knex.ColumnBuilder {
   return table.specificType(name, isSqlite(db) ? 'text' : 'numeric(78,0)');
-}
-
-/** Whether a connection or a transaction is of SQLite, and not of PostgreSQL. */
-export function isSqlite(db: Knex): boolean {
-  return /sqlite/.test(String((db.client as { driverName: string }).driverName));
 }
 
 const COLUMN_LIMIT = 10n ** 78n;

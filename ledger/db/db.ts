@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import knexModule from 'knex';
 import type { Knex } from 'knex';
 import type { Database as SqliteDatabase } from 'better-sqlite3';
-import pg from 'pg';
+import type pg from 'pg';
 import { z } from 'zod';
 import { addUnitsSum } from './aggregates.js';
 import { SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements } from './dialects.js';

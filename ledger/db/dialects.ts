@@ -74,6 +74,11 @@ function setBusyTimeout(connection: RawConnection, timeoutMs: number): void {
   busyTimeouts.set(connection, timeoutMs);
 }
 
+/** Whether a connection or a transaction is of SQLite, and not of PostgreSQL. */
+export function isSqlite(db: Queryable): boolean {
+  return /sqlite/.test(String((db.client as { driverName: string }).driverName));
+}
+
 /** Rows of a raw query's result, on either database. */
 function rawRows<T>(answer: unknown): T[] {
   return Array.isArray(answer) ? (answer as T[]) : (answer as { rows: T[] }).rows;
@@ -97,6 +102,8 @@ export interface PgQuery {
   bindings?: readonly Binding[];
   response?: PgResponse;
   gathers?: Gathers;
+  /** What the driver gets beside the text and the bindings. */
+  options?: { name: string };
 }
 
 export interface PgResponse {
@@ -108,6 +115,7 @@ export interface PgResponse {
 
 interface Sender {
   acquireConnection(): Promise<RawConnection>;
+  releaseConnection(connection: RawConnection): Promise<void>;
   query(
     connection: RawConnection,
     query: { sql: string; bindings: readonly Binding[]; gathers?: Gathers },
@@ -131,6 +139,25 @@ const IS_READ = /^\s*select\b(?!.*\bfor\s+(?:update|share|no\s+key|key\s+share)\
 /** Sends plain SQL and returns its rows. */
 export async function sendForRows<T>(q: Queryable, sql: string, bindings: readonly Binding[] = []): Promise<T[]> {
   return rawRows<T>(await send(q, sql, bindings, IS_READ.test(sql) ? 'read' : undefined));
+}
+
+/**
+ * Reads over one connection, outside a transaction, so that PostgreSQL gets those of one turn as one statement, too. `work` gets what
+ * `sendForRows` takes and nothing else.
+ */
+export async function onOneConnection<T>(q: Queryable, work: (one: Queryable) => Promise<T>): Promise<T> {
+  if (q.isTransaction === true || isSqlite(q)) return work(q);
+  const client = q.client as Sender;
+  const connection = await client.acquireConnection();
+  const sender: Pick<Sender, 'acquireConnection' | 'query'> = {
+    acquireConnection: () => Promise.resolve(connection),
+    query: (own, query) => client.query(own, query),
+  };
+  try {
+    return await work({ isTransaction: true, client: sender } as unknown as Queryable);
+  } finally {
+    await client.releaseConnection(connection);
+  }
 }
 
 /** Sends plain SQL that changes rows. Returns how many it changed. */

@@ -14,6 +14,12 @@ interface Column {
   parse: (text: string) => unknown;
 }
 
+/** How the rows of a read look: its columns, and all of them as text, as SQL. */
+interface Shape {
+  columns: readonly Column[];
+  cells: string;
+}
+
 interface Waiting {
   readonly query: PgQuery;
   readonly ended: PromiseWithResolvers<unknown>;
@@ -42,7 +48,7 @@ const MAX_COLUMNS = 1_000;
 const PADDED_TEXT = 1042;
 
 /** Columns of the answers of reads, by text, learnt when each is first sent alone; null where they can't be gathered. Cleared when full. */
-const shapes = new Map<string, readonly Column[] | null>();
+const shapes = new Map<string, Shape | null>();
 const MAX_SHAPES = 1_000;
 
 export function createGathering(send: Send, parserOf: ParserOf): Gathering {
@@ -64,14 +70,14 @@ export function createGathering(send: Send, parserOf: ParserOf): Gathering {
   }
 
   function sendReads(reads: readonly Waiting[]): void {
-    const columns = reads.map(({ query }) => shapes.get(query.sql)!);
+    const known = reads.map(({ query }) => shapes.get(query.sql)!);
     const one = readsAsOne(
       reads.map(({ query }) => query),
-      columns,
+      known,
     );
     settle(reads, send(one), ({ query }, i) => {
       const answer = (one.response!.rows[0] as Record<string, (string | null)[][] | null>)[`r${i + 1}`] ?? [];
-      const rows = answer.map((cells) => rowOf(cells, columns[i]!));
+      const rows = answer.map((cells) => rowOf(cells, known[i]!.columns));
       return Object.assign(query, { response: { command: 'SELECT', rowCount: rows.length, rows } });
     });
   }
@@ -80,7 +86,7 @@ export function createGathering(send: Send, parserOf: ParserOf): Gathering {
     settle([one], send(one.query), ({ query }) => {
       if (!shapes.has(query.sql)) {
         if (shapes.size >= MAX_SHAPES) shapes.clear();
-        shapes.set(query.sql, columnsOf(query.response!, parserOf));
+        shapes.set(query.sql, shapeOf(query.response!, parserOf));
       }
       return query;
     });
@@ -129,36 +135,51 @@ function settle(waiting: readonly Waiting[], answer: Promise<unknown>, of: (one:
 const copyOf = (error: Error): Error =>
   Object.create(Object.getPrototypeOf(error) as object, Object.getOwnPropertyDescriptors(error)) as Error;
 
-const PLACEHOLDER = /\$(\d+)/g;
+const PLACEHOLDER = /\$\d+/;
+
+/** Statement texts cut at their placeholders, which are numbered from one in order. Cleared when full. */
+const pieces = new Map<string, readonly string[]>();
 
 /** A statement's text whose placeholders begin after so many others. */
-const after = (sql: string, count: number): string =>
-  count === 0 ? sql : sql.replace(PLACEHOLDER, (_, number: string) => `$${BigInt(number) + BigInt(count)}`);
+function after(sql: string, count: number): string {
+  if (count === 0) return sql;
+  const known = pieces.get(sql) ?? sql.split(PLACEHOLDER);
+  if (pieces.size >= MAX_SHAPES) pieces.clear();
+  pieces.set(sql, known);
+  return known.reduce((text, piece, i) => `${text}$${count + i}${piece}`);
+}
+
+/**
+ * Names of long texts, which each connection has PostgreSQL parse once. Only of inserts: the plan of a read may depend on its values, and that
+ * of an insert on nothing.
+ */
+const names = new Map<string, string>();
+const MAX_NAMES = 200;
 
 /** Inserts into different tables: none reads what another writes. */
 function insertsAsOne(inserts: readonly PgQuery[]): PgQuery {
   const texts = inserts.map(({ sql }, i) => after(sql, i));
   const last = texts.pop()!;
-  const before = texts.map((text, i) => `i${i + 1} as (${text})`).join(', ');
-  return {
-    sql: before === '' ? last : `with ${before} ${last}`,
-    bindings: inserts.flatMap(({ bindings }) => bindings!),
-  };
+  const bindings = inserts.flatMap(({ bindings }) => bindings!);
+  if (texts.length === 0) return { sql: last, bindings };
+  const sql = `with ${texts.map((text, i) => `i${i + 1} as (${text})`).join(', ')} ${last}`;
+  const name = names.get(sql) ?? `gathered_${names.size + 1}`;
+  if (names.size < MAX_NAMES) names.set(sql, name);
+  return names.has(sql) ? { sql, bindings, options: { name } } : { sql, bindings };
 }
 
 /** Each read becomes a list of lists of text, in its own order. */
-function readsAsOne(reads: readonly PgQuery[], columns: readonly (readonly Column[])[]): PgQuery {
+function readsAsOne(reads: readonly PgQuery[], known: readonly Shape[]): PgQuery {
   const bindings: Binding[] = [];
   const lists = reads.map(({ sql, bindings: own = [] }, i) => {
-    const cells = columns[i]!.map(({ name }) => `r."${name}"::text`).join(', ');
-    const text = `(select json_agg(array[${cells}]) from (${after(sql, bindings.length)}) as r) as r${i + 1}`;
+    const text = `(select json_agg(array[${known[i]!.cells}]) from (${after(sql, bindings.length)}) as r) as r${i + 1}`;
     bindings.push(...own);
     return text;
   });
   return { sql: `select ${lists.join(', ')}`, bindings };
 }
 
-function columnsOf({ command, fields = [] }: PgResponse, parserOf: ParserOf): readonly Column[] | null {
+function shapeOf({ command, fields = [] }: PgResponse, parserOf: ParserOf): Shape | null {
   const names = new Set(fields.map(({ name }) => name));
   const isGathered =
     command === 'SELECT' &&
@@ -166,7 +187,11 @@ function columnsOf({ command, fields = [] }: PgResponse, parserOf: ParserOf): re
     fields.length > 0 &&
     fields.length <= MAX_COLUMNS &&
     fields.every(({ name, dataTypeID }) => dataTypeID !== PADDED_TEXT && !name.includes('"'));
-  return isGathered ? fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) })) : null;
+  if (!isGathered) return null;
+  return {
+    columns: fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) })),
+    cells: fields.map(({ name }) => `r."${name}"::text`).join(', '),
+  };
 }
 
 function rowOf(cells: readonly (string | null)[], columns: readonly Column[]): Record<string, unknown> {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { isSqlite } from '../db/columns.js';
+import { isSqlite } from '../db/dialects.js';
 import { amounts, ints, texts, type Migration } from './tables.js';
 
 /**

@@ -2,8 +2,8 @@
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
 import { highest } from '../db/aggregates.js';
-import { checkLimit, isSqlite } from '../db/columns.js';
-import { sendForRows } from '../db/dialects.js';
+import { checkLimit } from '../db/columns.js';
+import { isSqlite, sendForRows } from '../db/dialects.js';
 import { DuplicateRowError } from '../errors.js';
 import type { OutboxRow, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';

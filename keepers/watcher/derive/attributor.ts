@@ -13,7 +13,7 @@ import { tradeId } from '../../../core/hash.js';
 import { snapshotCloids } from '../../../core/snapshot.js';
 import type { ChainFill, Decomposition, Market, MarketSnapshot, Side } from '../../../core/types.js';
 import { readMarketProgress } from '../../../ledger/chain/ledger-log.js';
-import { allOrFirstError } from '../../../ledger/db/dialects.js';
+import { allOrFirstError, onOneConnection } from '../../../ledger/db/dialects.js';
 import { readFillsAfter, type PastFill } from '../../../ledger/chain/past-fills.js';
 import { isPrepared, readPostSeen, readPublication } from '../../../ledger/publications/publication-log.js';
 import { dueRaise, isDueVolume, raisedBy } from '../../../ledger/publications/raises.js';
@@ -100,11 +100,11 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
 
       const resets: SeqReset[] = [];
 
-      const lastReset = async (market: number): Promise<SeqReset | null> =>
-        resets.findLast((one) => one.market === market) ?? (await lastSeqReset(q, market));
+      const lastReset = async (of: Queryable, market: number): Promise<SeqReset | null> =>
+        resets.findLast((one) => one.market === market) ?? (await lastSeqReset(of, market));
 
-      const seenPost = async (market: number, seq: number): Promise<PostSeen | null> =>
-        landed.get(`${market}:${seq}`) ?? (await readPostSeen(q, market, seq));
+      const seenPost = async (of: Queryable, market: number, seq: number): Promise<PostSeen | null> =>
+        landed.get(`${market}:${seq}`) ?? (await readPostSeen(of, market, seq));
 
       /** Base units taken of a side so far, by all fills. */
       async function takenUnits(market: number, side: Side): Promise<bigint> {
@@ -144,8 +144,8 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
 
       async function land(market: Market, post: DraftedPost): Promise<PostSeen> {
         const isTouch = post.baseSeq !== post.seq;
-        const base = isTouch ? await seenPost(post.market, post.baseSeq) : null;
-        const era = (await lastReset(post.market))?.era ?? 0;
+        const base = isTouch ? await seenPost(q, post.market, post.baseSeq) : null;
+        const era = (await lastReset(q, post.market))?.era ?? 0;
         const seen = { ...post, era, postedSeq: base?.postedSeq ?? post.seq };
         landed.set(`${post.market}:${post.seq}`, seen);
         await judge(market, seen, await readPublication(q, post.market, post.seq));
@@ -164,26 +164,28 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
 
       /** The curve's side as it stood before `fill`: its snapshot less the carry and the raise, less what it sold already. */
       async function open(market: Market, fill: ChainFill): Promise<OpenCurve | null> {
-        const [publication, seen] = await allOrFirstError([
-          readPublication(q, market.index, fill.curveSeq),
-          seenPost(market.index, fill.curveSeq),
-        ]);
+        const [publication, seen, reset] = await onOneConnection(q, (one) =>
+          allOrFirstError([
+            readPublication(one, market.index, fill.curveSeq),
+            seenPost(one, market.index, fill.curveSeq),
+            lastReset(one, market.index),
+          ]),
+        );
         if (publication === null) return null;
         // A touch continues the curve that it prolongs, including the raise at that curve's landing.
         const postedSeq = seen?.postedSeq ?? fill.curveSeq;
         const isTouch = postedSeq !== fill.curveSeq;
         // Another database's curve may have the number of one that was prepared here.
         const [posted, base] = isTouch
-          ? await allOrFirstError([seenPost(market.index, postedSeq), readPublication(q, market.index, postedSeq)])
+          ? await onOneConnection(q, (one) =>
+              allOrFirstError([seenPost(one, market.index, postedSeq), readPublication(one, market.index, postedSeq)]),
+            )
           : [seen, publication];
         if (seen !== null && !isPrepared(publication, seen)) return null;
         if (posted !== null && (base === null || !isPrepared(base, posted))) return null;
         const snapshot = await bookOf(q, publication);
         if (snapshot === null) return null;
-        const [stored, reset] = await allOrFirstError([
-          readFillsAfter(q, market.index, snapshot.fillSeq),
-          lastReset(market.index),
-        ]);
+        const stored = await readFillsAfter(q, market.index, snapshot.fillSeq);
         // A scan that reads old blocks again contains fills from before the book's cut.
         const since = (one: PastFill): boolean => one.market === market.index && one.fillSeq > snapshot.fillSeq;
         const past = [...stored, ...current.filter(since)];
@@ -280,7 +282,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
 
       async function reset(drafted: DraftedReset): Promise<void> {
         const { market } = drafted;
-        const before = await lastReset(market);
+        const before = await lastReset(q, market);
         const newest = current.findLast((one) => one.market === market)?.fillSeq;
         const fillSeq = newest ?? (await readMarketProgress(q, market))?.fillSeq ?? 0;
         resets.push({ ...drafted, era: (before?.era ?? 0) + 1, fillSeq });

@@ -132,8 +132,8 @@ export const MISTAKES: readonly Mistake[] = [
     patches: [
       {
         file: 'keepers/watcher/watcher.ts',
-        from: '      await writer.tx((tx) => commitGeneration(tx, db, write, { operator: deps.operator }));',
-        to: '      status.nextBlock = write.toBlock + 1;\n      last = write.blocks.at(-1)!;\n      await writer.tx((tx) => commitGeneration(tx, db, write, { operator: deps.operator }));',
+        from: '      await writer.tx(steps.write, steps.read);',
+        to: '      status.nextBlock = write.toBlock + 1;\n      last = write.blocks.at(-1)!;\n      await writer.tx(steps.write, steps.read);',
       },
       {
         file: 'keepers/watcher/watcher.ts',
