@@ -21,7 +21,7 @@ interface WordsRow {
 }
 
 /** What was prepared under the numbers of some posts, by market and number. */
-export type PreparedWords = ReadonlyMap<string, WordsRow>;
+type PreparedWords = ReadonlyMap<string, WordsRow>;
 
 export async function readPreparedWords(q: Queryable, posts: readonly PostName[]): Promise<PreparedWords> {
   const prepared = new Map<string, WordsRow>();

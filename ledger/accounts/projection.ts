@@ -25,7 +25,7 @@ import { middleAt, middleOfPosts, postOfHit, type HitCurve, type SeenMiddle } fr
 import { addSums, storeSums } from './sums.js';
 
 /** What the sums of a generation depend on that is stored and does not depend on anything else that is read for it. */
-export interface ActivityFacts {
+interface ActivityFacts {
   /** Stored fills whose markouts are due with the generation, by horizon. */
   due: ReadonlyMap<HorizonSec, readonly DueFill[]>;
   /** The stored posts behind its fills, by `hitKey`. */

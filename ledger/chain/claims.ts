@@ -256,7 +256,7 @@ export function takerOf({ account }: Pick<LedgerEntry, 'account'>): Address {
 }
 
 /** What takers were credited in fees so far, by taker and token. */
-export type AccruedFees = ReadonlyMap<string, bigint>;
+type AccruedFees = ReadonlyMap<string, bigint>;
 
 const feesIn = (entries: GenerationWrite['entries']): GenerationWrite['entries'] =>
   entries.filter(({ kind }) => kind === 'takerFee');

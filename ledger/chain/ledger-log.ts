@@ -42,7 +42,7 @@ interface LedgerHead extends GenerationRow {
 }
 
 /** The steps of a generation's commit: `read` may be sent together with the fence, see `Writer`. */
-export interface GenerationSteps {
+interface GenerationSteps {
   read(tx: Knex.Transaction): Promise<void>;
   write(tx: Knex.Transaction): Promise<'committed' | 'replayed'>;
 }

@@ -20,7 +20,7 @@ export interface TransactionLike {
 }
 
 export type ClientClass = { new (config: Knex.Config): KnexClient };
-export interface KnexClient {
+interface KnexClient {
   transaction(...args: unknown[]): TransactionLike;
   positionBindings(sql: string): string;
   _query(connection: RawConnection, query: PgQuery): Promise<unknown>;
