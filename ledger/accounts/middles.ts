@@ -5,6 +5,7 @@ import { middleOf } from '../../core/market-data/markouts.js';
 import type { Hex, Market } from '../../core/types.js';
 import { chunks, fromColumn, toColumn } from '../db/columns.js';
 import { sendChange, sendForRows } from '../db/dialects.js';
+import { groupBy } from '../db/lists.js';
 import { isPrepared } from '../publications/publication-log.js';
 import type { PostSeen, PublicationKind, Queryable } from '../types.js';
 
@@ -99,6 +100,21 @@ export const postName = (row: MiddleRow): PostName => ({
   wordsHash: row.words_hash,
 });
 
+/** Posts of a generation that is about to be stored, by market and by curve. */
+export interface UnstoredPosts {
+  of(market: number): readonly SeenMiddle[];
+  ofCurve(market: number, seq: number): readonly SeenMiddle[];
+}
+
+/** Grouped once: a scan that catches up has very many posts and fills. */
+export function unstoredPosts(posts: readonly SeenMiddle[]): UnstoredPosts {
+  const markets = groupBy(posts, ({ market }) => market);
+  const curves = groupBy(posts, ({ market, seq }) => `${market}:${seq}`);
+  return { of: (market) => markets.get(market) ?? [], ofCurve: (market, seq) => curves.get(`${market}:${seq}`) ?? [] };
+}
+
+export const NO_POSTS: UnstoredPosts = unstoredPosts([]);
+
 /** A post, as far as the middle at a time or of a fill depends on it. */
 export interface SeenMiddle {
   market: number;
@@ -148,13 +164,13 @@ export async function middleAt(
   q: Queryable,
   market: number,
   timeSec: number,
-  unstored: readonly SeenMiddle[] = [],
+  unstored = NO_POSTS,
 ): Promise<bigint | null> {
   // Block times are whole seconds.
   const second = Math.floor(timeSec);
   const sql = `${MIDDLE} where market = ? and block_timestamp_sec <= ? order by block_timestamp_sec desc, era desc, seq desc limit 1`;
   const rows = await sendForRows<StoredMiddle>(q, sql, [market, second]);
-  const own = unstored.filter((post) => post.market === market && post.timeSec <= second);
+  const own = unstored.of(market).filter((post) => post.timeSec <= second);
   const post = lastOf([...rows.map((row) => toSeen(market, row)), ...own], isNewer);
   return post === null || post.deadlineSec <= second ? null : post.middle;
 }
@@ -179,14 +195,7 @@ export async function postOfHit(q: Queryable, { market, curveSeq, blockNumber }:
 }
 
 /** The middle of the curve that a fill hit, of the stored post and of those that are about to be stored. */
-export function middleOfPosts(
-  stored: SeenMiddle | null,
-  fill: HitCurve,
-  unstored: readonly SeenMiddle[],
-): bigint | null {
-  const own = unstored.filter(
-    ({ market, seq, blockNumber }) =>
-      market === fill.market && seq === fill.curveSeq && blockNumber <= fill.blockNumber,
-  );
+export function middleOfPosts(stored: SeenMiddle | null, fill: HitCurve, unstored: UnstoredPosts): bigint | null {
+  const own = unstored.ofCurve(fill.market, fill.curveSeq).filter(({ blockNumber }) => blockNumber <= fill.blockNumber);
   return lastOf([...(stored === null ? [] : [stored]), ...own], (a, b) => a.era > b.era)?.middle ?? null;
 }

@@ -21,7 +21,16 @@ import {
   type ActivityPart,
 } from './activity.js';
 import { fillsOfGenerations, isWithoutBook } from './fill-rows.js';
-import { middleAt, middleOfPosts, postOfHit, type HitCurve, type SeenMiddle } from './middles.js';
+import {
+  NO_POSTS,
+  middleAt,
+  middleOfPosts,
+  postOfHit,
+  unstoredPosts,
+  type HitCurve,
+  type SeenMiddle,
+  type UnstoredPosts,
+} from './middles.js';
 import { addSums, storeSums } from './sums.js';
 
 /** What the sums of a generation depend on that is stored and does not depend on anything else that is read for it. */
@@ -39,6 +48,8 @@ const headMsOf = (write: GenerationWrite): number => write.blocks.at(-1)!.timest
 
 /** Reads the facts of a generation that continues the stored ones, in one round trip. */
 export async function readActivityFacts(q: Queryable, write: GenerationWrite): Promise<ActivityFacts> {
+  // It contradicts itself, which the checks say.
+  if (write.blocks.length === 0) return { due: new Map(), hits: new Map(), curvesBefore: new Map() };
   // Fills of one block hit few curves.
   const curves = new Map(write.fills.map(({ fill }) => [hitKey(fill), fill]));
   const firsts = [...groupBy(write.fills, ({ fill }) => fill.market).values()].map((own) => own[0]!.fill);
@@ -70,7 +81,7 @@ export async function activityOf(
 ): Promise<Activity> {
   const activity = createActivity();
   const { facts, markets, details, beforeMs } = known;
-  const unstored = write.posts.map((post, i): SeenMiddle => ({
+  const posts = write.posts.map((post, i): SeenMiddle => ({
     market: post.market,
     era: post.era,
     seq: post.seq,
@@ -79,6 +90,7 @@ export async function activityOf(
     deadlineSec: post.deadlineSec,
     middle: known.middles[i]!,
   }));
+  const unstored = unstoredPosts(posts);
   const fills = write.fills.map((one): Omit<ActivityFill, 'book'> => ({
     fill: one.fill,
     owner: ownerOf(one.fill, write.settledOrders ?? []),
@@ -117,7 +129,7 @@ export async function reverseActivity(
   const activity = createActivity();
   const { markets, keptMs, headMs } = range;
   const stored = await fillsDue(tx, keptMs, headMs);
-  await addWindow(tx, activity, { markets, fromMs: keptMs, toMs: headMs, stored, fills: [], unstored: [] }, -1n);
+  await addWindow(tx, activity, { markets, fromMs: keptMs, toMs: headMs, stored, fills: [], unstored: NO_POSTS }, -1n);
   for (const market of markets) {
     for await (const page of fillsOfGenerations(tx, market, range.keptGeneration)) {
       for (const fill of page) addFill(activity, market, fill, -1n);
@@ -171,7 +183,7 @@ interface Window {
   stored: ReadonlyMap<HorizonSec, readonly DueFill[]>;
   /** Fills and posts that are about to be stored. */
   fills: readonly Pick<ActivityFill, 'fill' | 'parts'>[];
-  unstored: readonly SeenMiddle[];
+  unstored: UnstoredPosts;
 }
 
 /** Adds or subtracts the markouts whose times lie from one block's time (included) to a later one's (excluded). */
@@ -257,7 +269,7 @@ async function fillsDue(q: Queryable, from: number | 'head', toMs: number): Prom
 /** Middles by market and time, each read once. */
 export function rememberMiddles(
   q: Queryable,
-  unstored: readonly SeenMiddle[] = [],
+  unstored = NO_POSTS,
 ): (market: number, timeSec: number) => Promise<bigint | null> {
   const read = new Map<string, Promise<bigint | null>>();
   return (market, timeSec) => {

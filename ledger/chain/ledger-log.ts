@@ -147,10 +147,10 @@ async function commitAfter(
     ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw new LedgerInvariantError(
-      'duplicate_row',
-      `generation ${write.generation} repeats a row: ${(error as Error).message}`,
-    );
+    // On PostgreSQL the text is that of any of the statements that were sent together; the table is the one that has the row.
+    const { table, message } = error as Error & { table?: string };
+    const where = table === undefined ? '' : ` of ${table}`;
+    throw new LedgerInvariantError('duplicate_row', `generation ${write.generation} repeats a row${where}: ${message}`);
   }
   return 'committed';
 }

@@ -19,11 +19,12 @@ export interface TransactionLike {
   readonly trxClient: { query(connection: RawConnection, sql: string): Promise<unknown> };
 }
 
-export type ClientClass = { new (config: Knex.Config): KnexClient };
+export type ClientClass = { new (config: Knex.Config): KnexClient; readonly prototype: KnexClient };
 interface KnexClient {
   transaction(...args: unknown[]): TransactionLike;
   positionBindings(sql: string): string;
-  _query(connection: RawConnection, query: PgQuery): Promise<unknown>;
+  /** Of PostgreSQL without regard to `this`. */
+  _query(this: void, connection: RawConnection, query: PgQuery): Promise<unknown>;
 }
 
 const require = createRequire(import.meta.url);

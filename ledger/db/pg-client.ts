@@ -76,6 +76,16 @@ function holdWrites(connection: PgConnection, last: () => void): void {
 
 const gatherings = new WeakMap<object, Gathering>();
 
+/** Holds the connection and nothing of the transaction that first used it. */
+function gatheringOf(connection: RawConnection): Gathering {
+  const known = gatherings.get(connection);
+  if (known !== undefined) return known;
+  const send = PostgresClient.prototype._query;
+  const made = createGathering((query) => send(connection, query), getTypeParser);
+  gatherings.set(connection, made);
+  return made;
+}
+
 /** int8 as a checked JS integer; numeric stays text, which is exact. */
 export function getTypeParser(oid: number, format: 'text' | 'binary' = 'text'): (value: string) => unknown {
   const isInt8 = oid === (pg.types.builtins.INT8 as number) && format === 'text';
@@ -117,16 +127,8 @@ export class PgClient extends PostgresClient {
     return made;
   }
 
-  private gatheringOf(connection: RawConnection): Gathering {
-    const known = gatherings.get(connection);
-    if (known !== undefined) return known;
-    const made = createGathering((query) => super._query(connection, query), getTypeParser);
-    gatherings.set(connection, made);
-    return made;
-  }
-
   override async _query(connection: RawConnection & PgConnection, query: PgQuery): Promise<unknown> {
-    const gathering = this.gatheringOf(connection);
+    const gathering = gatheringOf(connection);
     holdWrites(connection, gathering.flush);
     if (query.gathers !== undefined) return gathering.add(query, query.gathers);
     gathering.flush();

@@ -3,6 +3,7 @@
  * process more than its rows do. Inserts become parts of a `with` clause, reads become columns of one row, as text that is read with the
  * parsers which the driver has for the types of their columns, so that values are the same as when each is sent alone.
  */
+import { createHash } from 'node:crypto';
 import type { Binding, Gathers, PgQuery, PgResponse } from './dialects.js';
 
 /** Sends one statement alone, and puts the answer into it. */
@@ -75,9 +76,12 @@ export function createGathering(send: Send, parserOf: ParserOf): Gathering {
       reads.map(({ query }) => query),
       known,
     );
-    settle(reads, send(one), ({ query }, i) => {
-      const answer = (one.response!.rows[0] as Record<string, (string | null)[][] | null>)[`r${i + 1}`] ?? [];
-      const rows = answer.map((cells) => rowOf(cells, known[i]!.columns));
+    const answer = send(one);
+    // Columns may have changed since; the next time each is sent alone.
+    answer.catch(() => reads.forEach(({ query }) => shapes.delete(query.sql)));
+    settle(reads, answer, ({ query }, i) => {
+      const lists = (one.response!.rows[0] as Record<string, (string | null)[][] | null>)[`r${i + 1}`] ?? [];
+      const rows = lists.map((cells) => rowOf(cells, known[i]!.columns));
       return Object.assign(query, { response: { command: 'SELECT', rowCount: rows.length, rows } });
     });
   }
@@ -150,11 +154,11 @@ function after(sql: string, count: number): string {
 }
 
 /**
- * Names of long texts, which each connection has PostgreSQL parse once. Only of inserts: the plan of a read may depend on its values, and that
+ * Names of long texts, which each connection has PostgreSQL parse once; made of the texts, so that no two statements have the same one. Only of inserts: the plan of a read may depend on its values, and that
  * of an insert on nothing.
  */
 const names = new Map<string, string>();
-const MAX_NAMES = 200;
+const MAX_NAMES = 50;
 
 /** Inserts into different tables: none reads what another writes. */
 function insertsAsOne(inserts: readonly PgQuery[]): PgQuery {
@@ -163,7 +167,7 @@ function insertsAsOne(inserts: readonly PgQuery[]): PgQuery {
   const bindings = inserts.flatMap(({ bindings }) => bindings!);
   if (texts.length === 0) return { sql: last, bindings };
   const sql = `with ${texts.map((text, i) => `i${i + 1} as (${text})`).join(', ')} ${last}`;
-  const name = names.get(sql) ?? `gathered_${names.size + 1}`;
+  const name = names.get(sql) ?? createHash('sha256').update(sql).digest('hex').slice(0, 32);
   if (names.size < MAX_NAMES) names.set(sql, name);
   return names.has(sql) ? { sql, bindings, options: { name } } : { sql, bindings };
 }

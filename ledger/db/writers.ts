@@ -192,14 +192,17 @@ async function attemptTransaction<T>(
     const result = await db.knex.transaction(async (tx) => {
       try {
         // The update takes the row's lock, so that a take-over waits for this transaction, and the next transaction sees the take-over.
+        let unread: { error: unknown } | null = null;
         const [held] = await allOrFirstError([
           sendChange(tx, FENCE, [epoch, log, epoch]),
-          read?.(tx) ?? Promise.resolve(),
+          read?.(tx).catch((error: unknown) => void (unread = { error })) ?? Promise.resolve(),
         ]);
+        // Whoever took over may have changed what is read, so that is told first.
         if (held !== 1) throw new WriterLostError(log, 'another process took it over');
         // BEGIN has failed, and its error is the transaction's.
         if (tx.isCompleted()) throw new Error('the transaction has not begun');
         progress.phase = 'writing';
+        if (unread !== null) throw (unread as { error: unknown }).error;
         const written = await write(tx);
         progress.phase = 'committing';
         return written;

@@ -121,6 +121,34 @@ describe('statements gathered into one', () => {
       expect(await db.knex('writers').where('log', 'x').pluck('epoch')).to.deep.equal([1]);
     });
 
+    it('inserts: the same pair of tables twice in one turn is sent twice, and parsed once', async () => {
+      const db = await open();
+      const run = (round: string) => (tx: Knex.Transaction) =>
+        allOrFirstError(
+          ['x', 'y'].flatMap((name) => [
+            insertAll(tx, 'meta', [meta(`${name}${round}`)]),
+            insertAll(tx, 'writers', [{ log: `${name}${round}`, epoch: 1 }]),
+          ]),
+        );
+      expect((await statementsOf(db, run('1'))).sent).to.have.length(2);
+      expect((await statementsOf(db, run('2'))).sent).to.have.length(2);
+      expect(await db.knex('meta').orderBy('key').pluck('key')).to.deep.equal(['x1', 'x2', 'y1', 'y2']);
+      expect(await db.knex('writers').whereIn('log', ['x1', 'x2', 'y1', 'y2']).pluck('epoch')).to.have.length(4);
+    });
+
+    it('reads: a changed table fails once, and is read as it is from then on', async () => {
+      const db = await open();
+      const run = (tx: Knex.Transaction): Promise<unknown[]> =>
+        allOrFirstError([sendForRows(tx, 'select * from odd order by 1'), sendForRows(tx, 'select 3 as three')]);
+      await db.knex.raw('create table odd (a int, b int)');
+      await db.knex.raw('insert into odd values (1, 2)');
+      await db.knex.transaction(run);
+      await db.knex.transaction(run);
+      await db.knex.raw('alter table odd drop column b');
+      expect((await failureOf(db.knex.transaction(run))).message).to.match(/odd/);
+      expect(await db.knex.transaction(run)).to.deep.equal([[{ a: 1 }], [{ three: 3 }]]);
+    });
+
     it('keep their order among others of the same turn', async () => {
       const db = await open();
       const of = (tx: Knex.Transaction) =>

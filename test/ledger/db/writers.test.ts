@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { insertAll } from '../../../ledger/db/columns.js';
 import { migrate, openDb } from '../../../ledger/db/db.js';
 import { CommitUnknownError, WriterLostError } from '../../../ledger/errors.js';
 import { migrations } from '../../../ledger/migrations/index.js';
@@ -116,6 +118,19 @@ describe('writers', () => {
       expect(await errorOf(append(writer, 2))).to.be.instanceOf(WriterLostError);
       expect(await lastOrderSeq(db.knex)).to.equal(1);
       expect(lost.map((error) => error.log)).to.deep.equal(['order']);
+      await writer.release();
+    });
+
+    it('is lost before what it read is judged, and keeps it when only a read fails', async () => {
+      const db = await open();
+      const writer = await acquireWriter(db, 'order');
+      const fails = async (): Promise<void> => Promise.reject(new TypeError('unreadable'));
+      const write = (tx: Knex.Transaction) => insertAll(tx, 'meta', [{ key: 'k', value: 'v' }]);
+      expect(await errorOf(writer.tx(write, fails))).to.be.instanceOf(TypeError);
+      await writer.tx(write);
+      await withOther(db, (other) => other.knex('writers').where({ log: 'order' }).increment('epoch', 1));
+      expect(await errorOf(writer.tx(write, fails))).to.be.instanceOf(WriterLostError);
+      expect(await db.knex('meta').pluck('key')).to.deep.equal(['k']);
       await writer.release();
     });
 
