@@ -10,7 +10,7 @@
  *   --trace       print every step
  *   --calm        without faults
  *   --quiet       only verdicts
- *   --resume FILE writes down which seeds are done, with the commit, and leaves out those that the file has of the same commit
+ *   --resume FILE writes down which seeds are done, with a hash of the code, and leaves out those that the file has of the same code
  *   --shrink      of the first run that fails, the fewest events that still make it fail
  *   --events LIST only these events happen, by the names that --shrink prints, parted by commas
  *   --mistakes    puts mistakes into a copy of the sources, one by one, and looks how soon each is found
@@ -21,7 +21,7 @@ import { parseArgs } from 'node:util';
 import { DEFAULT_FAULTS, NO_FAULTS } from './faults.js';
 import { tryMistakes } from './search/mistakes.js';
 import { createReport } from './search/report.js';
-import { currentCommit, resume } from './search/resume.js';
+import { currentCode, resume } from './search/resume.js';
 import { simulateAll } from './crew.js';
 import type { RunResult } from './run.js';
 import { shrink } from './search/shrink.js';
@@ -67,7 +67,7 @@ if (values.mistakes) {
   // A run without faults, or of few lies, says nothing about the usual one.
   if (values.resume !== undefined && (values.calm || values.lies !== undefined || only !== null))
     throw new RangeError('--resume goes with the usual faults: without --calm, --lies and --events');
-  const resumed = values.resume === undefined ? null : resume(values.resume, currentCommit(), blocks);
+  const resumed = values.resume === undefined ? null : resume(values.resume, await currentCode(), blocks);
   const before = wanted.flatMap((seed) => resumed?.done.get(seed) ?? []);
   const failedBefore = before.filter(({ violations }) => violations.length > 0);
   if (resumed !== null) {
@@ -89,6 +89,7 @@ if (values.mistakes) {
       return failed !== null && values.shrink;
     },
   });
+  resumed?.compact();
   console.log((values.quiet ? report.lines().slice(-1) : report.lines()).join('\n'));
   if (failed !== null && values.shrink) {
     const least = await shrink({ seed: failed.seed, blocks, faults }, failed);

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -34,7 +34,7 @@ describe('a run that is gone on with', () => {
   it('leaves out what the same code did, and runs again what was cut off', () => {
     const folder = mkdtempSync(join(tmpdir(), 'curvebook-resume-'));
     const path = join(folder, 'seeds');
-    const run = (commit: string, blocks = 100) => resume(path, commit, blocks);
+    const run = (code: string, blocks = 100) => resume(path, code, blocks);
     const first = run('aa');
     first.note({ seed: 1, violations: [] });
     first.note({ seed: 2, violations: ['lost', 'more'] });
@@ -44,11 +44,20 @@ describe('a run that is gone on with', () => {
     ]);
     expect(run('bb').done.size).to.equal(0);
     expect(run('aa', 50)).to.include({ others: 2 });
-    appendFileSync(path, '{"commit":"aa","blo');
+    appendFileSync(path, '{"code":"aa","blo');
     const second = run('aa');
     expect([...second.done.keys()]).to.deep.equal([1, 2]);
     second.note({ seed: 3, violations: [] });
     expect([...run('aa').done.keys()]).to.deep.equal([1, 2, 3]);
+    const third = run('aa');
+    for (const seed of [5, 4, 9]) third.note({ seed, violations: [] });
+    run('bb').note({ seed: 7, violations: [] });
+    run('aa').compact();
+    expect([...run('aa').done].map(([seed, { violations }]) => [seed, violations.length])).to.deep.equal(
+      [1, 2, 3, 4, 5, 9].map((seed) => [seed, seed === 2 ? 1 : 0]),
+    );
+    expect([...run('bb').done.keys()]).to.deep.equal([7]);
+    expect(readFileSync(path, 'utf8').split('\n')).to.have.length(6);
     appendFileSync(path, 'something else\n');
     expect(() => run('aa')).to.throw(RangeError, 'is no line of a run');
     rmSync(folder, { recursive: true });
