@@ -19,8 +19,8 @@ const GENERATIONS = 25;
 const WARM_ROUNDS = 40;
 const ROUNDS = 9;
 
-/** The most that a fill may take, and the same in bare commits of one row, of 0.13 ms each on two idle cores. */
-const BARS = { ms: 1.5, ratio: 11.5 };
+/** The most that a fill may take, and the same in bare commits of one row. */
+const BARS = { ms: 1.5, ratio: 6 };
 
 interface Round {
   busyUs: number;
