@@ -44,33 +44,34 @@ export async function insertAll<T extends object>(
 /**
  * Inserts rows as `insertAll` does, no two with the same key; where the table has a row with a key, the new row takes its place.
  */
-export async function upsertAll<T extends object>(
+export const upsertAll = <T extends object>(
   tx: Knex.Transaction,
   table: string,
   key: readonly (keyof T & string)[],
   rows: readonly T[],
-): Promise<void> {
-  const [first] = rows;
-  if (first === undefined) return;
-  const others = Object.keys(first).filter((column) => !(key as readonly string[]).includes(column));
-  const changes = others.map((column) => `"${column}" = excluded."${column}"`).join(', ');
-  await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do update set ${changes}` }, rows);
-}
+): Promise<void> => insertOr(tx, { table, key, rows }, (column) => `excluded.${column}`);
 
 /**
  * On PostgreSQL, whose amounts are numbers: inserts rows as `insertAll` does, no two with the same key; where the table has a row with a key,
  * each other column of the new row is added to it.
  */
-export async function addAll<T extends object>(
+export const addAll = <T extends object>(
   tx: Knex.Transaction,
   table: string,
   key: readonly (keyof T & string)[],
   rows: readonly T[],
+): Promise<void> => insertOr(tx, { table, key, rows }, (column) => `"${table}".${column} + excluded.${column}`);
+
+/** Inserts rows; where the table has a row with a key, its other columns become what `changeOf` says of their quoted names. */
+async function insertOr<T extends object>(
+  tx: Knex.Transaction,
+  { table, key, rows }: { table: string; key: readonly (keyof T & string)[]; rows: readonly T[] },
+  changeOf: (column: string) => string,
 ): Promise<void> {
   const [first] = rows;
   if (first === undefined) return;
   const others = Object.keys(first).filter((column) => !(key as readonly string[]).includes(column));
-  const changes = others.map((column) => `"${column}" = "${table}"."${column}" + excluded."${column}"`).join(', ');
+  const changes = others.map((column) => `"${column}" = ${changeOf(`"${column}"`)}`).join(', ');
   await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do update set ${changes}` }, rows);
 }
 

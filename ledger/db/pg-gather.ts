@@ -154,8 +154,8 @@ function after(sql: string, count: number): string {
 }
 
 /**
- * Names of long texts, which each connection has PostgreSQL parse once; made of the texts, so that no two statements have the same one. Only of inserts: the plan of a read may depend on its values, and that
- * of an insert on nothing.
+ * Names of long texts, which each connection has PostgreSQL parse once; made of the texts, so that no two statements have the same one. Only
+ * of inserts: the plan of a read may depend on its values, and that of an insert on nothing.
  */
 const names = new Map<string, string>();
 const MAX_NAMES = 50;
@@ -167,9 +167,10 @@ function insertsAsOne(inserts: readonly PgQuery[]): PgQuery {
   const bindings = inserts.flatMap(({ bindings }) => bindings!);
   if (texts.length === 0) return { sql: last, bindings };
   const sql = `with ${texts.map((text, i) => `i${i + 1} as (${text})`).join(', ')} ${last}`;
-  const name = names.get(sql) ?? createHash('sha256').update(sql).digest('hex').slice(0, 32);
-  if (names.size < MAX_NAMES) names.set(sql, name);
-  return names.has(sql) ? { sql, bindings, options: { name } } : { sql, bindings };
+  if (!names.has(sql) && names.size < MAX_NAMES)
+    names.set(sql, createHash('sha256').update(sql).digest('hex').slice(0, 32));
+  const name = names.get(sql);
+  return name === undefined ? { sql, bindings } : { sql, bindings, options: { name } };
 }
 
 /** Each read becomes a list of lists of text, in its own order. */
@@ -184,10 +185,10 @@ function readsAsOne(reads: readonly PgQuery[], known: readonly Shape[]): PgQuery
 }
 
 function shapeOf({ command, fields = [] }: PgResponse, parserOf: ParserOf): Shape | null {
-  const names = new Set(fields.map(({ name }) => name));
+  const distinct = new Set(fields.map(({ name }) => name));
   const isGathered =
     command === 'SELECT' &&
-    names.size === fields.length &&
+    distinct.size === fields.length &&
     fields.length > 0 &&
     fields.length <= MAX_COLUMNS &&
     fields.every(({ name, dataTypeID }) => dataTypeID !== PADDED_TEXT && !name.includes('"'));
