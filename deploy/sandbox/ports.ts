@@ -28,15 +28,20 @@ export async function assertPortFree(host: string, port: number, setting: string
   });
 }
 
-/** A port that nobody listens on now. */
+/** Ports that this process was given, while it has not listened there yet: the system may name one again that was only looked at. */
+const given = new Set<number>();
+
+/** A port that nobody listens on now, another one at each call. */
 export async function freePort(host: string): Promise<number> {
-  return new Promise((resolve, reject) => {
+  const port = await new Promise<number>((resolve, reject) => {
     const probe = createServer();
     probe.once('error', reject);
     probe.listen(0, host, () => {
       const address = probe.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      probe.close(() => resolve(port));
+      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
     });
   });
+  if (given.has(port)) return freePort(host);
+  given.add(port);
+  return port;
 }

@@ -82,7 +82,9 @@ describe('candles and positions', () => {
       const steps = name === 'SQLite' ? 260 : 90;
       let reversals = 0;
       for (let i = 0; i < steps; i += 1) {
-        if (pick(12) === 0 && world.height() > 2) {
+        // Two at least, however the numbers fall.
+        const isDue = i === Math.floor(steps / 3) || i === Math.floor((2 * steps) / 3);
+        if ((isDue || pick(12) === 0) && world.height() > 2) {
           reversals += 1;
           await world.reverse(1 + pick(Math.min(8, world.height() - 1)));
           await compare(db, world.fills(), `after reversal ${reversals}, seed ${seed}`);
