@@ -87,9 +87,9 @@ function mixed(some, others) {
 export const needsOwnProcess = (file) =>
   /\bmemoryUsage\b|\/garbage\.js'|^import .*\/memory\.js'/m.test(readFileSync(join(projectRoot, file), 'utf8'));
 
-/** Files that have tests for PostgreSQL alone: without a server nothing in them would run. @returns {string[]} */
+/** Files that have tests for PostgreSQL alone, within other conditions too: without a server nothing in them would run. @returns {string[]} */
 export function postgresFiles() {
-  return testFiles().filter((file) => /^forPostgres\w+\(/m.test(readFileSync(join(projectRoot, file), 'utf8')));
+  return testFiles().filter((file) => /^ *forPostgres\w+\(/m.test(readFileSync(join(projectRoot, file), 'utf8')));
 }
 
 function testFiles() {

@@ -74,6 +74,8 @@ if (hasBrowser()) {
       const isDrawn = (): Promise<boolean> =>
         page.locator('.chart canvas').evaluate((canvas) => {
           const { width, height } = canvas as unknown as { width: number; height: number };
+          // Not laid out yet.
+          if (width === 0 || height === 0) return false;
           const context = (
             canvas as unknown as {
               getContext(kind: '2d'): { getImageData: (...box: number[]) => { data: Uint8ClampedArray } };

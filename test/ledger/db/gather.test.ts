@@ -5,7 +5,7 @@ import { insertAll, insertAbsent, upsertAll } from '../../../ledger/db/columns.j
 import { allOrFirstError, sendChange, sendForRows, type Binding } from '../../../ledger/db/dialects.js';
 import { isUniqueViolation } from '../../../ledger/errors.js';
 import type { Db } from '../../../ledger/types.js';
-import { forEachDatabase } from '../../support/db.js';
+import { forPostgresDatabase } from '../../support/db.js';
 
 const meta = (key: string, value = key): { key: string; value: string } => ({ key, value });
 const balance = (account: string, units: string) => ({
@@ -37,9 +37,7 @@ const failureOf = (work: Promise<unknown>): Promise<Error> =>
   );
 
 describe('statements gathered into one', () => {
-  forEachDatabase((name, open) => {
-    if (name !== 'PostgreSQL') return;
-
+  forPostgresDatabase((_name, open) => {
     /** Reads all statements in one turn, the second time as one; returns both answers. */
     async function bothWays(db: Db, reads: readonly (readonly [sql: string, bindings?: readonly Binding[]])[]) {
       const run = (tx: Knex.Transaction): Promise<unknown[]> =>
