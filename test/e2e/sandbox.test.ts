@@ -6,12 +6,14 @@ import { expect } from 'chai';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
 import { openReader, type Reader, type Running } from '../support/api/reader.js';
+import { fcOptions } from '../support/fc.js';
 import { until } from '../support/stack.js';
 
 const BANNER = 'In another terminal:';
-/** Every number of markets is started; the most stand for all in what takes time, but for `npm run test:deep`. One market is also what the guides start. */
-const COUNTS = SANDBOX_MARKETS.map((_, i) => i + 1);
-const isWhole = (count: number): boolean => process.env.RUNS !== undefined || count === SANDBOX_MARKETS.length;
+/** The most markets stand for all in what takes time, but for `npm run test:deep`. */
+const isWhole = (count: number): boolean => fcOptions(1).numRuns > 1 || count === SANDBOX_MARKETS.length;
+/** The fewest and the most are started, and in a deep run every number of them. One market is also what the guides start. */
+const COUNTS = SANDBOX_MARKETS.map((_, i) => i + 1).filter((count) => count === 1 || isWhole(count));
 
 /** A chain outlives a console that was killed, and nothing in its command line names the folder. */
 function endChain(rpcUrl: string): void {
