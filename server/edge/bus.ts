@@ -158,7 +158,24 @@ export function createBus(options: BusOptions): Bus {
   };
 }
 
-function connectionOptions({ servers, user, password, credentials, tls, name }: BusOptions): NodeConnectionOptions {
+/** Connects to NATS once, with a login that must be taken, and leaves again. Rejects with what stands in the way, within seconds. */
+export async function tryBus(options: Omit<BusOptions, 'logger'>): Promise<void> {
+  const connection = await connect({ ...connectionOptions(options), reconnect: false });
+  try {
+    await connection.flush();
+  } finally {
+    await connection.close();
+  }
+}
+
+function connectionOptions({
+  servers,
+  user,
+  password,
+  credentials,
+  tls,
+  name,
+}: Omit<BusOptions, 'logger'>): NodeConnectionOptions {
   return {
     servers: [...servers],
     name,

@@ -11,12 +11,14 @@ import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 import { bindDeployment } from '../../ledger/db/db.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { forOneDatabase, locationOf } from '../support/db.js';
+import { natsProgram, startNats } from '../support/nodes/nats.js';
 import { startFaultProxy } from '../support/nodes/fault-proxy.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { doctorOf } from '../support/console/doctor.js';
 
 /** What was seen by any test; the last one compares it with what there is. */
 const seen = new Map<Code, Set<Level>>();
+const nats = natsProgram();
 
 forOneDatabase((name, open, openBare) =>
   describe(`curvebook doctor, ${name}`, function () {
@@ -348,6 +350,26 @@ forOneDatabase((name, open, openBare) =>
       expect((await examine({ ALERT_WEBHOOK_URL: gone })).of('ALERTS', 'fail')[0]!.message).to.equal('answers 404');
     });
 
+    it('judges each server of NATS by its login', async () => {
+      if (nats === null) return;
+      const server = await startNats(nats, 'authorization { user: curvebook, password: right }');
+      try {
+        const known = { EDGE_SECRET: 'x'.repeat(32), NATS_PASSWORD: 'right' };
+        const { host } = new URL(server.url);
+        const alone = await examine({ ...known, NATS_URL: server.url });
+        expect(alone.of('NATS', 'ok').map(({ subject }) => subject)).to.deep.equal([host]);
+        expect(alone.of('NATS', 'warn').map(({ subject }) => subject)).to.deep.equal(['NATS_URL']);
+        const two = await examine({ ...known, NATS_URL: `${server.url},nats://127.0.0.1:1` });
+        expect(two.of('NATS', 'ok').map(({ subject }) => subject)).to.deep.equal([host]);
+        expect(two.of('NATS', 'fail').map(({ subject }) => subject)).to.deep.equal(['127.0.0.1:1']);
+        const wrong = await examine({ ...known, NATS_URL: server.url, NATS_PASSWORD: 'wrong' });
+        expect(wrong.of('NATS', 'fail')[0]!.message).to.match(/authorization violation/i);
+        expect((await examine()).of('NATS')).to.deep.equal([]);
+      } finally {
+        await server.close();
+      }
+    });
+
     it('judges the database: absent, of another deployment, on memory, without a replica', async () => {
       const database = async (url: string, deploymentId: string | null = null): Promise<readonly Finding[]> => {
         const report = createReport();
@@ -447,7 +469,7 @@ describe('what doctor is made of', () => {
       levels.some((level) => seen.get(code)?.has(level) === true);
     // A replica takes another server, a lack of room a small disk, a short life another chain; costs are a statement.
     const all = (Object.keys(REMEDIES) as Code[]).filter(
-      (code) => !['REPLICAS', 'DISK', 'COST', 'LIFETIME'].includes(code),
+      (code) => !['REPLICAS', 'DISK', 'COST', 'LIFETIME', ...(nats === null ? ['NATS'] : [])].includes(code),
     );
     // What is right about metrics is said of their port; there are no pools to swap with on this chain.
     expect(

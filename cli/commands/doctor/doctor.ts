@@ -26,7 +26,7 @@ import { checkCosts } from './costs.js';
 import { checkDatabase } from './database.js';
 import { boundedRpc, checkEndpoints, type Usable } from './endpoints.js';
 import { createReport, reasonOf, type Finding, type Level, type Report } from './finding.js';
-import { checkAlerts, checkArchive, checkClock, checkHeads, checkPort, checkSecrets } from './machine.js';
+import { checkAlerts, checkArchive, checkClock, checkHeads, checkNats, checkPort, checkSecrets } from './machine.js';
 import { median } from './median.js';
 
 /** Where chains of the OP Stack have Permit2 and others, too. */
@@ -87,6 +87,7 @@ async function examine(line: CommandLine, env: Readonly<Record<string, string>>,
     { url: settings.DATABASE_URL, deploymentId, requireReplica: settings.REQUIRE_SYNC_REPLICA },
     report,
   );
+  await checkNats(settings, report);
   await checkPort({ host: settings.HOST, port: settings.PORT, setting: 'PORT', deploymentId }, report);
   if (settings.METRICS_PORT === undefined)
     report.warn('METRICS', 'METRICS_PORT', 'is not set: nothing watches this process');

@@ -39,6 +39,7 @@ export const REMEDIES = {
   DURABILITY: 'turn fsync, full_page_writes and synchronous_commit on; keep SQLite on a local disk',
   REPLICAS: 'set synchronous_standby_names on the primary (docs/operators.md, Replicas of the database)',
   DISK: 'make room on the disk of the database',
+  NATS: 'mend NATS_URL and its login, or start that server; name all servers of a cluster of three',
   PORT: 'stop what listens there, or set another port',
   METRICS: 'set METRICS_PORT: alerts, probes and dashboards need it',
   ALERTS: 'mend ALERT_WEBHOOK_URL or its receiver; `doctor --test-alert` sends it a test alert',

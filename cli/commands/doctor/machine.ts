@@ -3,6 +3,8 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { WebSocket } from 'ws';
 import { assertPortFree } from '../../../deploy/sandbox/ports.js';
 import { boundedText } from '../../../keepers/chain/rpc.js';
+import { tryBus } from '../../../server/edge/bus.js';
+import { busOf, type EdgeSettings } from '../../settings/edge.js';
 import { median } from './median.js';
 import { reasonOf, type Report } from './finding.js';
 
@@ -128,6 +130,34 @@ function testAlert(nowMs: number): string {
   };
   const shared = { groupLabels: labels, commonLabels: labels, commonAnnotations: annotations };
   return JSON.stringify({ version: '4', status: 'firing', receiver: 'operator', ...shared, alerts: [alert] });
+}
+
+/**
+ * Servers of NATS, by which edges reach the gateway: each takes a connection with our login, since any of them may be the one that is left. Nothing
+ * is checked where none is configured.
+ */
+export async function checkNats(settings: EdgeSettings, report: Report): Promise<void> {
+  let bus;
+  try {
+    bus = busOf(settings)?.bus;
+  } catch (error) {
+    return report.fail('NATS', 'NATS_CREDENTIALS', reasonOf(error));
+  }
+  if (bus === undefined) return;
+  if (bus.servers.length === 1)
+    report.warn('NATS', 'NATS_URL', 'names one server: edges take no action while it is away');
+  const { servers } = bus;
+  await Promise.all(
+    servers.map(async (url) => {
+      const { host } = new URL(url);
+      try {
+        await tryBus({ ...bus, servers: [url], name: 'curvebook doctor' });
+        report.ok('NATS', host, 'takes our login');
+      } catch (error) {
+        report.fail('NATS', host, reasonOf(error));
+      }
+    }),
+  );
 }
 
 /** Endpoints that tell of heads: each takes a connection. */
