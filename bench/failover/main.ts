@@ -1,5 +1,5 @@
 /**
- * `npm run bench:failover [-- --rows 200000 --json]`: how soon a standby takes over from a process with every role that is killed, when the order log is
+ * `npm run bench:failover [-- --rows 1000000 --json]`: how soon a standby takes over from a process with every role that is killed, when the order log is
  * that long: its first acknowledged order and its first publication after the kill, its memory, and beside them how long a process takes that starts from
  * what is stored. Needs DATABASE_URL to name a PostgreSQL server. Fails when a goal is missed or an acknowledged order is lost. `--freezes N` measures instead
  * how soon standbys have the roles of processes that are frozen, in N rounds. `--trials N [--faults …] [--roles …]` makes N trials per role and fault with
@@ -27,7 +27,7 @@ import { FAULTS, TARGETS, measureTrials } from './trials.js';
 
 const { values } = parseArgs({
   options: {
-    rows: { type: 'string', default: '200000' },
+    rows: { type: 'string', default: '1000000' },
     freezes: { type: 'string' },
     trials: { type: 'string' },
     faults: { type: 'string', default: FAULTS.join() },

@@ -22,6 +22,20 @@ export interface ScaleRow extends Row {
   databaseMs: number | null;
 }
 
+/**
+ * What the bars were set against, in the unit of the row, on PostgreSQL with all roles in one process: an order log with a row per order, limits
+ * that are read from the database, and fills that are attributed whole.
+ */
+const BEFORE: Partial<Record<Figure, number>> = {
+  single: 1.78,
+  place50: 5.6,
+  modify50: 5,
+  limits: 3.05,
+  fill: 3.05,
+  orderRowBytes: 1_500,
+  fillBytes: 10_600,
+};
+
 /** Our CPU time in milliseconds with the bar of it, and its ratio to bare work of the same run with the bar of that. */
 export function cpuRows(
   figure: Figure,
@@ -44,9 +58,9 @@ export const bytesRow = (figure: Figure, what: string, value: number, atMost: nu
   bound: atMost === null ? null : { atMost },
 });
 
-/** The table as text: value, the database's part, bar, verdict. */
+/** The table as text: what it was before, value, the database's part, bar, verdict. */
 export function printed(rows: readonly ScaleRow[], holds: (row: Row) => boolean): string {
-  const head = `${''.padEnd(69)} ${'ours'.padStart(10)}  ${'database'.padStart(9)}  bar\n`;
+  const head = `${''.padEnd(69)} ${'before'.padStart(8)}  ${'ours'.padStart(10)}  ${'database'.padStart(9)}  bar\n`;
   return (
     head +
     rows
@@ -55,7 +69,8 @@ export function printed(rows: readonly ScaleRow[], holds: (row: Row) => boolean)
         const verdict = row.bound === null ? '' : holds(row) ? 'holds' : 'MISSED';
         const database = row.databaseMs === null ? '' : `${row.databaseMs.toPrecision(2)} ms`;
         const value = `${row.unit === 'B' ? row.value.toFixed(0) : row.value.toPrecision(3)} ${row.unit}`;
-        return `${row.goal.padEnd(3)} ${row.what.padEnd(65)} ${value.padStart(10)}  ${database.padStart(9)}  ${bound.padEnd(8)} ${verdict}\n`;
+        const before = row.figure === null ? '' : `${BEFORE[row.figure] ?? ''}`;
+        return `${row.goal.padEnd(3)} ${row.what.padEnd(65)} ${before.padStart(8)}  ${value.padStart(10)}  ${database.padStart(9)}  ${bound.padEnd(8)} ${verdict}\n`;
       })
       .join('')
   );
