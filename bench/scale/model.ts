@@ -52,6 +52,8 @@ export interface Load {
   /** Share of the other markets whose book changes enough in a block to be posted anew; those that do not are prolonged once a minute. */
   quietPostShare: number;
   retentionHours: number;
+  /** Most rows of the order log, one per batch. */
+  retentionRows: number;
 }
 
 /** What the issue counts as today's load: every maker replaces 50 orders five times a second. */
@@ -68,6 +70,7 @@ export const TODAY: Load = {
   quietFillsPerDay: 200,
   quietPostShare: 0.1,
   retentionHours: 72,
+  retentionRows: 1_000_000,
 };
 
 /** Orders of a batch, which is also how many orders a maker has open. */
@@ -127,7 +130,7 @@ export function costOf(load: Load, figures: Figures): Cost {
       perSec(figures.fillDatabaseMs, fillsPerSec),
     gateways: Math.ceil(gatewayCores / MOST_USE),
     heapBytes: makers * BATCH * figures.heapPerOrderBytes,
-    orderLogBytes: batchesPerSec * load.retentionHours * 3_600 * figures.batchBytes,
+    orderLogBytes: Math.min(batchesPerSec * load.retentionHours * 3_600, load.retentionRows) * figures.batchBytes,
     keptPerDayBytes:
       fillsPerDay * figures.fillBytes +
       blocksPerDay * (figures.scanBytes + (posted + touched) * figures.publicationBytes),

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import { applyEffect, applyFill, openedOrder } from '../../core/book/order-life.js';
 import type { Address, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
-import { chunks, toColumn } from '../db/columns.js';
+import { chunks, toColumn, upsertAll } from '../db/columns.js';
 import { toCompactedOrder, type CompactedOrder } from './compacted-book.js';
 import type { Stored } from '../db/tables.js';
 
@@ -61,7 +61,7 @@ export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Ma
     },
     async store(keepClosed) {
       const next = [...changed].map((oid) => toStored(drafts.get(oid)!));
-      for (const part of chunks(next, 200)) await tx('folded_orders').insert(part).onConflict('oid').merge();
+      await upsertAll(tx, 'folded_orders', ['oid'], next);
       const makers = new Set(next.filter((row) => row.closed_ms !== null).map((row) => row.maker));
       for (const maker of makers) await forget(tx, maker, keepClosed);
     },
