@@ -8,10 +8,8 @@ import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';
 interface CompactorDeps {
   /** Writer of the order log. */
   writer: Writer;
-  /** Order rows younger than this stay, unless there are more than `retentionRows`. */
+  /** Order rows younger than this stay. */
   retentionMs: number;
-  /** Order rows beyond the newest ones of this number are compacted, however young they are. */
-  retentionRows: number;
   /** Closed orders without a fill that stay known per maker. */
   closedOrders: number;
   nowMs(): number;
@@ -32,11 +30,11 @@ const PAUSE_MS = 50;
 
 /** Compacts the rows of the order log that are no longer needed one by one into the compacted book. */
 export function createCompactor(deps: CompactorDeps): Compactor {
-  const { writer, retentionMs, retentionRows, closedOrders, logger } = deps;
+  const { writer, retentionMs, closedOrders, logger } = deps;
 
   async function compact(signal: AbortSignal): Promise<CompactionStep> {
     const total: CompactionStep = { orderRows: 0, generations: 0 };
-    const rule = { nowMs: deps.nowMs(), retentionMs, retentionRows, reorgBlocks: MAX_REORG_BLOCKS };
+    const rule = { nowMs: deps.nowMs(), retentionMs, reorgBlocks: MAX_REORG_BLOCKS };
     while (!signal.aborted) {
       const step = await writer.tx(async (tx) => {
         // Computed in the same transaction: later publications are cut from newer rows.

@@ -52,8 +52,6 @@ export interface Load {
   /** Share of the other markets whose book changes enough in a block to be posted anew; those that do not are prolonged once a minute. */
   quietPostShare: number;
   retentionHours: number;
-  /** Most rows of the order log, one per batch. */
-  retentionRows: number;
 }
 
 /** What the issue counts as today's load: every maker replaces 50 orders five times a second. */
@@ -70,7 +68,6 @@ export const TODAY: Load = {
   quietFillsPerDay: 200,
   quietPostShare: 0.1,
   retentionHours: 72,
-  retentionRows: 1_000_000,
 };
 
 /** Orders of a batch, which is also how many orders a maker has open. */
@@ -130,7 +127,7 @@ export function costOf(load: Load, figures: Figures): Cost {
       perSec(figures.fillDatabaseMs, fillsPerSec),
     gateways: Math.ceil(gatewayCores / MOST_USE),
     heapBytes: makers * BATCH * figures.heapPerOrderBytes,
-    orderLogBytes: Math.min(batchesPerSec * load.retentionHours * 3_600, load.retentionRows) * figures.batchBytes,
+    orderLogBytes: batchesPerSec * load.retentionHours * 3_600 * figures.batchBytes,
     keptPerDayBytes:
       fillsPerDay * figures.fillBytes +
       blocksPerDay * (figures.scanBytes + (posted + touched) * figures.publicationBytes),

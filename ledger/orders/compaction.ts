@@ -28,16 +28,14 @@ export interface CompactionBounds {
 
 interface CompactionRule {
   nowMs: number;
-  /** Rows younger than this stay, unless there are more than `retentionRows`. */
+  /** Rows younger than this stay. */
   retentionMs: number;
-  /** Rows beyond the newest ones of this number go, however young they are. */
-  retentionRows: number;
   /** Most blocks that a reorganisation may take back. */
   reorgBlocks: number;
 }
 
 /**
- * How far the order log may be compacted, by the age of rows or by their number, whichever goes further: each publication that can still be executed after a reorganisation of `reorgBlocks` keeps the
+ * How far the order log may be compacted: each publication that can still be executed after a reorganisation of `reorgBlocks` keeps the
  * rows that its book is rebuilt from. Null while nothing may be compacted. The newest order row always stays, so that the log never looks
  * empty.
  */
@@ -51,8 +49,7 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
     .where('deadline_sec', '>', block.timestamp_sec)
     .min({ orderSeq: 'cut_order_seq', generation: 'cut_generation' })
     .first();
-  const last = await lastOrderSeq(q);
-  const beforeMs = Math.max(rule.nowMs - rule.retentionMs, await timeOfRow(q, last - rule.retentionRows));
+  const beforeMs = rule.nowMs - rule.retentionMs;
   const upTo = Math.min(head.generation, numberIn(live, 'generation') ?? head.generation);
   const ranges = liveRanges(await readReversals(q), head.generation);
   const settled = q('generations')
@@ -62,19 +59,12 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
     .where('generation', '<=', upTo)
     .where('to_block', '<=', horizon)
     .where('block_timestamp_ms', '<=', beforeMs);
-  const newest = last - 1;
+  const newest = (await lastOrderSeq(q)) - 1;
   return {
     orderSeq: Math.min(numberIn(live, 'orderSeq') ?? newest, newest),
     generation: (await highest(settled, 'generation')) ?? 0,
     beforeMs,
   };
-}
-
-/** Minus infinity where the log has no such row, or not any more. */
-async function timeOfRow(q: Queryable, orderSeq: number): Promise<number> {
-  if (orderSeq < 1) return Number.NEGATIVE_INFINITY;
-  const [row] = await readOrderRows(q, { after: orderSeq - 1, upTo: orderSeq, limit: 1 });
-  return row?.timeMs ?? Number.NEGATIVE_INFINITY;
 }
 
 export interface CompactionLimits {

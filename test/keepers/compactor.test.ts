@@ -88,15 +88,14 @@ describe('retention of the order log', () => {
     const verify = (): Promise<VerifyReport> => verifyLedger({ ...verifyDeps(db, chain), rpc: verifyRpc(chain) });
 
     /** As the gateway's process does it, a day later. Takes the order log over and gives it back. */
-    async function compact(retentionRows = 1_000_000, laterMs = 86_400_000): Promise<CompactionStep> {
+    async function compact(): Promise<CompactionStep> {
       await stack.stop();
       const writer = await acquireWriter(db, 'order');
       const compactor = createCompactor({
         writer,
         retentionMs: 3_600_000,
-        retentionRows,
         closedOrders: 0,
-        nowMs: () => Date.now() + laterMs,
+        nowMs: () => Date.now() + 86_400_000,
         logger: pino({ level: 'silent' }),
       });
       const compacted = await compactor.compact(new AbortController().signal);
@@ -130,21 +129,6 @@ describe('retention of the order log', () => {
       expect(parts?.decomposition.missingBaseUnits).to.equal(0n);
       expect(await readHalt(db.knex)).to.equal(null);
       expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
-    });
-
-    it('compacts young rows beyond the number that is kept, and no row that a curve needs', async function () {
-      this.timeout(120_000);
-      await trade(300_000n);
-      expect((await compact(1, 0)).orderRows, 'within reach of a reorganisation').to.equal(0);
-      await pass();
-      expect((await compact(1_000, 0)).orderRows, 'young, and not too many').to.equal(0);
-      expect((await compact(1, 0)).orderRows).to.be.greaterThan(0);
-      expect(await verify()).to.include({ curves: 1, fills: 1 });
-      await publish();
-      await buy(ETHER / 5n);
-      await land();
-      expect((await fillWithLegs(db.knex, 0, 2))?.decomposition.missingBaseUnits).to.equal(0n);
-      expect(await readHalt(db.knex)).to.equal(null);
     });
 
     it('leaves fills the client order ids of their orders, after a restart in the middle of a curve, too', async function () {

@@ -12,9 +12,6 @@ const gatewaySettings = {
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
     'age from which rows of the order log are compacted, once no curve that may still be executed was cut from them',
   ),
-  RETENTION_ROWS: integer(10_000, 1_000_000_000, 1_000_000).describe(
-    'rows of the order log beyond which the oldest ones are compacted, however young they are, once no curve that may still be executed was cut from them',
-  ),
   ORDER_SOURCES: z
     .string()
     .default('a,b')
@@ -53,6 +50,6 @@ export function startCompactor(
   writer: Writer,
   signal: AbortSignal,
 ): Loop {
-  const bounds = { retentionMs: config.RETENTION_HOURS * 3_600_000, retentionRows: config.RETENTION_ROWS };
-  return createCompactor({ writer, ...bounds, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
+  const retentionMs = config.RETENTION_HOURS * 3_600_000;
+  return createCompactor({ writer, retentionMs, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
 }

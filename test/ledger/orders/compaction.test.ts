@@ -96,7 +96,7 @@ describe('compaction of the order log', function () {
           parent_hash: `0x${i}`,
         })),
       );
-      const rule = { nowMs: 60_000, retentionMs: 0, retentionRows: 1_000, reorgBlocks: 10 };
+      const rule = { nowMs: 60_000, retentionMs: 0, reorgBlocks: 10 };
       expect(await compactionBounds(suite.db.knex, rule), 'nothing was ever published').to.deep.equal({
         orderSeq: 8,
         generation: 30,
@@ -126,13 +126,6 @@ describe('compaction of the order log', function () {
       expect(await compactionBounds(suite.db.knex, rule)).to.deep.include({ orderSeq: 5, generation: 22 });
       const young = await compactionBounds(suite.db.knex, { ...rule, nowMs: 50_000, retentionMs: 49_960 });
       expect(young).to.deep.equal({ orderSeq: 5, generation: 0, beforeMs: 40 });
-      const many = { ...rule, nowMs: 50_000, retentionMs: 49_960 };
-      for (const retentionRows of [9, 5]) {
-        const bounds = await compactionBounds(suite.db.knex, { ...many, retentionRows });
-        expect(bounds, `the age decides, with ${retentionRows} rows kept`).to.deep.equal(young);
-      }
-      const fewer = await compactionBounds(suite.db.knex, { ...many, retentionRows: 3 });
-      expect(fewer, 'the number decides').to.deep.equal({ orderSeq: 5, generation: 0, beforeMs: 60 });
       await compact(suite.writer, young!);
       expect((await readCompactionPosition(suite.db.knex)).orderSeq, 'rows up to 40 ms').to.equal(4);
       await compact(suite.writer, { orderSeq: 8, generation: 0, beforeMs: FAR_MS });
