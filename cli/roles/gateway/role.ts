@@ -12,6 +12,9 @@ const gatewaySettings = {
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
     'age from which rows of the order log are compacted, once no curve that may still be executed was cut from them',
   ),
+  RETENTION_ROWS: integer(0, 1_000_000_000, 2_000_000).describe(
+    'most rows of the order log that are kept for their age: older ones are compacted before they are RETENTION_HOURS old, once they are 5 minutes old and no curve that may still be executed was cut from them; 0 for no limit',
+  ),
   ORDER_SOURCES: z
     .string()
     .default('a,b')
@@ -51,5 +54,8 @@ export function startCompactor(
   signal: AbortSignal,
 ): Loop {
   const retentionMs = config.RETENTION_HOURS * 3_600_000;
-  return createCompactor({ writer, retentionMs, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
+  const maxRows = config.RETENTION_ROWS;
+  return createCompactor({ writer, retentionMs, maxRows, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(
+    signal,
+  );
 }
