@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { compactionBounds, compactStep, type CompactionStep } from '../ledger/orders/compaction.js';
 import { readCompactionPosition } from '../ledger/orders/compacted-book.js';
+import { lastOrderSeq } from '../ledger/orders/order-log.js';
 import type { Writer } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';
@@ -52,15 +53,13 @@ export function createCompactor(deps: CompactorDeps): Compactor {
     };
     let heldRows = 0;
     while (!signal.aborted) {
-      const step = await writer.tx(async (tx) => {
+      const { step, rows } = await writer.tx(async (tx) => {
         // Computed in the same transaction: later publications are cut from newer rows.
         const bounds = await compactionBounds(tx, rule);
-        if (bounds === null) return null;
-        const done = await compactStep(tx, bounds, { ...STEP, closedOrders });
-        const { orderSeq } = await readCompactionPosition(tx);
-        return { ...done, heldRows: Math.max(0, (bounds.surplus?.orderSeq ?? 0) - orderSeq) };
+        const step = bounds === null ? null : await compactStep(tx, bounds, { ...STEP, closedOrders });
+        return { step, rows: (await lastOrderSeq(tx)) - (await readCompactionPosition(tx)).orderSeq };
       });
-      heldRows = step?.heldRows ?? 0;
+      heldRows = maxRows === 0 ? 0 : Math.max(0, rows - maxRows);
       if (step === null || (step.orderRows === 0 && step.generations === 0)) break;
       total.orderRows += step.orderRows;
       total.surplusRows += step.surplusRows;
