@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { compactionBounds, compactStep, type CompactionStep } from '../ledger/orders/compaction.js';
+import { compactionBounds, compactStep, surplusSeqOf, type CompactionStep } from '../ledger/orders/compaction.js';
 import { readCompactionPosition } from '../ledger/orders/compacted-book.js';
-import { lastOrderSeq } from '../ledger/orders/order-log.js';
 import type { Writer } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';
@@ -47,19 +46,20 @@ export function createCompactor(deps: CompactorDeps): Compactor {
     const rule = {
       nowMs: deps.nowMs(),
       retentionMs,
-      maxRows,
+      // Of the rows at the beginning: a round ends however fast others come meanwhile.
+      surplusSeq: await writer.tx((tx) => surplusSeqOf(tx, maxRows)),
       leastAgeMs: LEAST_AGE_MS,
       reorgBlocks: MAX_REORG_BLOCKS,
     };
     let heldRows = 0;
     while (!signal.aborted) {
-      const { step, rows } = await writer.tx(async (tx) => {
+      const { step, at } = await writer.tx(async (tx) => {
         // Computed in the same transaction: later publications are cut from newer rows.
         const bounds = await compactionBounds(tx, rule);
         const step = bounds === null ? null : await compactStep(tx, bounds, { ...STEP, closedOrders });
-        return { step, rows: (await lastOrderSeq(tx)) - (await readCompactionPosition(tx)).orderSeq };
+        return { step, at: await readCompactionPosition(tx) };
       });
-      heldRows = maxRows === 0 ? 0 : Math.max(0, rows - maxRows);
+      heldRows = Math.max(0, rule.surplusSeq - at.orderSeq);
       if (step === null || (step.orderRows === 0 && step.generations === 0)) break;
       total.orderRows += step.orderRows;
       total.surplusRows += step.surplusRows;

@@ -30,11 +30,11 @@ export interface CompactionBounds {
 
 interface CompactionRule {
   nowMs: number;
-  /** Rows younger than this stay, unless they are more than `maxRows`. */
+  /** Rows younger than this stay, but for the surplus. */
   retentionMs: number;
-  /** Most rows that stay because of their age alone; 0: as many as there are. */
-  maxRows: number;
-  /** Rows younger than this stay, however many there are. */
+  /** Rows up to this number are the surplus, beyond the most that are kept; 0: there is none. */
+  surplusSeq: number;
+  /** Rows younger than this stay, also of the surplus. */
   leastAgeMs: number;
   /** Most blocks that a reorganisation may take back. */
   reorgBlocks: number;
@@ -55,9 +55,9 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
     .where('deadline_sec', '>', block.timestamp_sec)
     .min({ orderSeq: 'cut_order_seq', generation: 'cut_generation' })
     .first();
-  const beforeMs = rule.nowMs - rule.retentionMs;
-  const last = await lastOrderSeq(q);
-  const surplus = surplusOf(rule, last);
+  const { nowMs, surplusSeq, leastAgeMs } = rule;
+  const beforeMs = nowMs - rule.retentionMs;
+  const surplus = surplusSeq === 0 ? null : { orderSeq: surplusSeq, beforeMs: nowMs - leastAgeMs };
   const upTo = Math.min(head.generation, numberIn(live, 'generation') ?? head.generation);
   const ranges = liveRanges(await readReversals(q), head.generation);
   const settled = q('generations')
@@ -67,7 +67,7 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
     .where('generation', '<=', upTo)
     .where('to_block', '<=', horizon)
     .where('block_timestamp_ms', '<=', Math.max(beforeMs, surplus === null ? 0 : await timeOfSurplus(q, surplus)));
-  const newest = last - 1;
+  const newest = (await lastOrderSeq(q)) - 1;
   return {
     orderSeq: Math.min(numberIn(live, 'orderSeq') ?? newest, newest),
     generation: (await highest(settled, 'generation')) ?? 0,
@@ -78,9 +78,9 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
 
 type Surplus = NonNullable<CompactionBounds['surplus']>;
 
-function surplusOf({ nowMs, maxRows, leastAgeMs }: CompactionRule, lastSeq: number): Surplus | null {
-  if (maxRows === 0 || lastSeq <= maxRows) return null;
-  return { orderSeq: lastSeq - maxRows, beforeMs: nowMs - leastAgeMs };
+/** Number of the newest row of the surplus while at most the newest `maxRows` rows are kept for their age; 0 without one, or at `maxRows` 0. */
+export async function surplusSeqOf(q: Queryable, maxRows: number): Promise<number> {
+  return maxRows === 0 ? 0 : Math.max(0, (await lastOrderSeq(q)) - maxRows);
 }
 
 /** Until when fills are compacted with the surplus, since orders that they close would stay open in the compacted book meanwhile. */

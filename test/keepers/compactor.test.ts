@@ -10,10 +10,10 @@ import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import type { CompactionStep } from '../../ledger/orders/compaction.js';
 import { readHalt } from '../../ledger/chain/ledger-log.js';
 import { packBook, unpackBook } from '../../ledger/chain/packed-book.js';
-import { readOrderRows } from '../../ledger/orders/order-log.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
 import { fillSeqs, fillWithLegs, userOrderFills } from '../../ledger/views/reads.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
-import type { Db } from '../../ledger/types.js';
+import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
@@ -164,6 +164,36 @@ describe('retention of the order log', () => {
       expect(parts?.orderFills.map(({ maker }) => maker)).to.deep.equal([chain.address('maker2')]);
       expect(await readHalt(db.knex)).to.equal(null);
       expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
+    });
+
+    it('ends a round however fast rows come meanwhile', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      await pass();
+      const maker = chain.address('maker1');
+      const tx: Writer['tx'] = async (run) => {
+        const result = await writer.tx(run);
+        await writer.tx(async (next) => {
+          const orderSeq = (await lastOrderSeq(next)) + 1;
+          const row = { orderSeq, timeMs: Date.now(), maker, signer: null, nonce: null, kind: 'x', effects: [] };
+          await appendOrderRows(next, [row]);
+        });
+        return result;
+      };
+      await stack.stop();
+      const writer = await acquireWriter(db, 'order');
+      const compactor = createCompactor({
+        writer: { ...writer, tx },
+        retentionMs: 3_600_000,
+        maxRows: 1,
+        closedOrders: 0,
+        nowMs: () => Date.now() + 2 * LEAST_AGE_MS,
+        logger: pino({ level: 'silent' }),
+      });
+      const { orderRows } = await compactor.compact(AbortSignal.timeout(20_000));
+      expect(orderRows).to.be.within(2, 4);
+      await writer.release();
+      stack = await startKeepers(db, chain);
     });
 
     it('leaves fills the client order ids of their orders, after a restart in the middle of a curve, too', async function () {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { readCompactionPosition } from '../../../ledger/orders/compacted-book.js';
-import { compactionBounds, compactStep } from '../../../ledger/orders/compaction.js';
+import { compactionBounds, compactStep, surplusSeqOf } from '../../../ledger/orders/compaction.js';
 import { readOrderRows } from '../../../ledger/orders/order-log.js';
 import { forEachDatabase } from '../../support/db.js';
 import { fcOptions } from '../../support/fc.js';
@@ -20,7 +20,7 @@ import {
 
 const YEAR_MS = 365 * 86_400_000;
 const GENERATIONS = 40;
-const RULE = { nowMs: 60_000, retentionMs: YEAR_MS, maxRows: 0, leastAgeMs: 0, reorgBlocks: 10 };
+const RULE = { nowMs: 60_000, retentionMs: YEAR_MS, leastAgeMs: 0, reorgBlocks: 10 };
 
 describe('compaction of the order log by rows', function () {
   this.timeout(120_000);
@@ -29,11 +29,11 @@ describe('compaction of the order log by rows', function () {
     const suite = compactedLog(open);
 
     /** Rounds as the compactor's, with bounds computed anew in each step. */
-    async function round(rule: typeof RULE, limits = LIMITS) {
+    async function round({ maxRows = 0, ...rule }: typeof RULE & { maxRows?: number }, limits = LIMITS) {
       const total = { orderRows: 0, surplusRows: 0, generations: 0 };
       for (;;) {
         const step = await suite.writer.tx(async (tx) => {
-          const bounds = await compactionBounds(tx, rule);
+          const bounds = await compactionBounds(tx, { ...rule, surplusSeq: await surplusSeqOf(tx, maxRows) });
           return bounds === null ? null : compactStep(tx, bounds, limits);
         });
         if (step === null || (step.orderRows === 0 && step.generations === 0)) return total;

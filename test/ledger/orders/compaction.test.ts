@@ -90,7 +90,7 @@ describe('compaction of the order log', function () {
       const logs = logsOf(opens(9));
       await store(suite.db, suite.writer, { ...logs, generations: Array.from({ length: 40 }, () => []) });
       await storeBlocks(suite.db, 40);
-      const rule = { nowMs: 60_000, retentionMs: 0, maxRows: 0, leastAgeMs: 0, reorgBlocks: 10 };
+      const rule = { nowMs: 60_000, retentionMs: 0, surplusSeq: 0, leastAgeMs: 0, reorgBlocks: 10 };
       expect(await compactionBounds(suite.db.knex, rule), 'nothing was ever published').to.deep.equal({
         orderSeq: 8,
         generation: 30,
