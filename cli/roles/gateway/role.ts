@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { createCompactor } from '../../../keepers/compactor.js';
+import { createCompactor, LEAST_AGE_MS } from '../../../keepers/compactor.js';
 import type { Loop } from '../../../keepers/loop.js';
 import type { Writer } from '../../../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../../../server/orders/limits.js';
@@ -13,7 +13,7 @@ const gatewaySettings = {
     'age from which rows of the order log are compacted, once no curve that may still be executed was cut from them',
   ),
   RETENTION_ROWS: integer(0, 1_000_000_000, 2_000_000).describe(
-    'most rows of the order log that are kept for their age: older ones are compacted before they are RETENTION_HOURS old, once they are 5 minutes old and no curve that may still be executed was cut from them; 0 for no limit',
+    `most rows of the order log that are kept for their age: beyond the newest so many, others are compacted before they are RETENTION_HOURS old, but not before ${LEAST_AGE_MS / 60_000} minutes, nor while a curve that may still be executed was cut from them; 0 for no limit`,
   ),
   ORDER_SOURCES: z
     .string()
