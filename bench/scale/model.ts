@@ -52,6 +52,8 @@ export interface Load {
   /** Share of the other markets whose book changes enough in a block to be posted anew; those that do not are prolonged once a minute. */
   quietPostShare: number;
   retentionHours: number;
+  /** Most order rows that each gateway's log keeps. */
+  retentionRows: number;
 }
 
 /** What the issue counts as today's load: every maker replaces 50 orders five times a second. */
@@ -68,6 +70,7 @@ export const TODAY: Load = {
   quietFillsPerDay: 200,
   quietPostShare: 0.1,
   retentionHours: 72,
+  retentionRows: 2_000_000,
 };
 
 /** Orders of a batch, which is also how many orders a maker has open. */
@@ -116,6 +119,8 @@ export function costOf(load: Load, figures: Figures): Cost {
   const bytesPerBlock = figures.postBytes + (posted - 1) * figures.postPerMarketBytes + touched * TOUCH_BYTES;
   const perSec = (ms: number, count: number): number => (ms * count) / 1_000;
   const gatewayCores = perSec(figures.modify50Ms, batchesPerSec) + perSec(figures.limitsMs, limitsPerSec);
+  const gateways = Math.ceil(gatewayCores / MOST_USE);
+  const orderRows = Math.min(batchesPerSec * load.retentionHours * 3_600, gateways * load.retentionRows);
   return {
     batchesPerSec,
     gatewayCores,
@@ -125,9 +130,9 @@ export function costOf(load: Load, figures: Figures): Cost {
       perSec(figures.modify50DatabaseMs, batchesPerSec) +
       perSec(figures.limitsDatabaseMs, limitsPerSec) +
       perSec(figures.fillDatabaseMs, fillsPerSec),
-    gateways: Math.ceil(gatewayCores / MOST_USE),
+    gateways,
     heapBytes: makers * BATCH * figures.heapPerOrderBytes,
-    orderLogBytes: batchesPerSec * load.retentionHours * 3_600 * figures.batchBytes,
+    orderLogBytes: orderRows * figures.batchBytes,
     keptPerDayBytes:
       fillsPerDay * figures.fillBytes +
       blocksPerDay * (figures.scanBytes + (posted + touched) * figures.publicationBytes),

@@ -22,22 +22,28 @@ import type { Stored } from '../db/tables.js';
 export interface CompactionBounds {
   orderSeq: number;
   generation: number;
-  /** Order rows after this time stay. */
+  /** Order rows after this time stay, but for the surplus. */
   beforeMs: number;
+  /** Rows beyond the most that are kept: up to this number, and none after this time. Absent while there are none. */
+  surplus?: { orderSeq: number; beforeMs: number };
 }
 
 interface CompactionRule {
   nowMs: number;
-  /** Rows younger than this stay. */
+  /** Rows younger than this stay, but for the surplus. */
   retentionMs: number;
+  /** Rows up to this number are the surplus, beyond the most that are kept; 0: there is none. */
+  surplusSeq: number;
+  /** Rows younger than this stay, also of the surplus. */
+  leastAgeMs: number;
   /** Most blocks that a reorganisation may take back. */
   reorgBlocks: number;
 }
 
 /**
  * How far the order log may be compacted: each publication that can still be executed after a reorganisation of `reorgBlocks` keeps the
- * rows that its book is rebuilt from. Null while nothing may be compacted. The newest order row always stays, so that the log never looks
- * empty.
+ * rows that its book is rebuilt from, however old or many they are. Null while nothing may be compacted. The newest order row always stays,
+ * so that the log never looks empty.
  */
 export async function compactionBounds(q: Queryable, rule: CompactionRule): Promise<CompactionBounds | null> {
   const head = await lastGeneration(q);
@@ -49,7 +55,9 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
     .where('deadline_sec', '>', block.timestamp_sec)
     .min({ orderSeq: 'cut_order_seq', generation: 'cut_generation' })
     .first();
-  const beforeMs = rule.nowMs - rule.retentionMs;
+  const { nowMs, surplusSeq, leastAgeMs } = rule;
+  const beforeMs = nowMs - rule.retentionMs;
+  const surplus = surplusSeq === 0 ? null : { orderSeq: surplusSeq, beforeMs: nowMs - leastAgeMs };
   const upTo = Math.min(head.generation, numberIn(live, 'generation') ?? head.generation);
   const ranges = liveRanges(await readReversals(q), head.generation);
   const settled = q('generations')
@@ -58,13 +66,29 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
     })
     .where('generation', '<=', upTo)
     .where('to_block', '<=', horizon)
-    .where('block_timestamp_ms', '<=', beforeMs);
+    .where('block_timestamp_ms', '<=', Math.max(beforeMs, surplus === null ? 0 : await timeOfSurplus(q, surplus)));
   const newest = (await lastOrderSeq(q)) - 1;
   return {
     orderSeq: Math.min(numberIn(live, 'orderSeq') ?? newest, newest),
     generation: (await highest(settled, 'generation')) ?? 0,
     beforeMs,
+    ...(surplus !== null && { surplus }),
   };
+}
+
+type Surplus = NonNullable<CompactionBounds['surplus']>;
+
+/** Number of the newest row of the surplus while at most the newest `maxRows` rows are kept for their age; 0 without one, or at `maxRows` 0. */
+export async function surplusSeqOf(q: Queryable, maxRows: number): Promise<number> {
+  return maxRows === 0 ? 0 : Math.max(0, (await lastOrderSeq(q)) - maxRows);
+}
+
+/** Until when fills are compacted with the surplus, since orders that they close would stay open in the compacted book meanwhile. */
+async function timeOfSurplus(q: Queryable, { orderSeq, beforeMs }: Surplus): Promise<number> {
+  const row = await q('order_log').where({ order_seq: orderSeq }).first();
+  // Compacted by a step before, whose fills may have been too many for it.
+  const timeMs = row?.time_ms ?? (await readCompactionPosition(q)).timeMs;
+  return Math.min(timeMs, beforeMs);
 }
 
 export interface CompactionLimits {
@@ -78,6 +102,8 @@ export interface CompactionLimits {
 /** What one step compacted; zeros when nothing was left to compact. */
 export interface CompactionStep {
   orderRows: number;
+  /** Of these, those that went because of their number: they were younger than the retention. */
+  surplusRows: number;
   generations: number;
 }
 
@@ -95,7 +121,8 @@ export async function compactStep(
   const rows = await takeRows(tx, at, bounds, limits.effects);
   const afterRows = await compactRows(tx, at, rows, orders);
   const generation = await compactGenerations(tx, afterRows, bounds.generation, limits.generations, orders);
-  const step = { orderRows: rows.length, generations: generation - at.generation };
+  const surplusRows = rows.filter(({ timeMs }) => timeMs > bounds.beforeMs).length;
+  const step = { orderRows: rows.length, surplusRows, generations: generation - at.generation };
   if (step.orderRows === 0 && step.generations === 0) return step;
   await orders.store(limits.closedOrders);
   const { orderSeq, oid, timeMs } = afterRows;
@@ -119,11 +146,17 @@ async function takeRows(
   const taken: OrderLogRow[] = [];
   let left = effects;
   for (const row of rows) {
-    if (row.timeMs > bounds.beforeMs || (taken.length > 0 && row.effects.length > left)) break;
+    if (!isOver(row, bounds) || (taken.length > 0 && row.effects.length > left)) break;
     taken.push(row);
     left -= Math.max(1, row.effects.length);
   }
   return taken;
+}
+
+/** Whether a row is too old, or one too many. */
+function isOver({ orderSeq, timeMs }: OrderLogRow, { beforeMs, surplus }: CompactionBounds): boolean {
+  if (timeMs <= beforeMs) return true;
+  return surplus !== undefined && orderSeq <= surplus.orderSeq && timeMs <= surplus.beforeMs;
 }
 
 async function compactRows(

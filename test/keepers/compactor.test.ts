@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import { pino } from 'pino';
 import { createRpcPool } from '../../keepers/chain/pool.js';
-import { createCompactor } from '../../keepers/compactor.js';
+import { createCompactor, LEAST_AGE_MS } from '../../keepers/compactor.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { VerifyError } from '../../keepers/verify/verification.js';
 import { MAX_REORG_BLOCKS, planReconcile } from '../../keepers/watcher/reconcile.js';
@@ -10,15 +10,16 @@ import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import type { CompactionStep } from '../../ledger/orders/compaction.js';
 import { readHalt } from '../../ledger/chain/ledger-log.js';
 import { packBook, unpackBook } from '../../ledger/chain/packed-book.js';
-import { readOrderRows } from '../../ledger/orders/order-log.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
 import { fillSeqs, fillWithLegs, userOrderFills } from '../../ledger/views/reads.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
-import type { Db } from '../../ledger/types.js';
+import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { verifyDeps, verifyRpc } from '../support/verify.js';
 
+const DAY_MS = 86_400_000;
 const ETHER = 10n ** 18n;
 const CLOID = `0x${'c10'.repeat(10)}ff`;
 
@@ -87,20 +88,22 @@ describe('retention of the order log', () => {
 
     const verify = (): Promise<VerifyReport> => verifyLedger({ ...verifyDeps(db, chain), rpc: verifyRpc(chain) });
 
-    /** As the gateway's process does it, a day later. Takes the order log over and gives it back. */
-    async function compact(): Promise<CompactionStep> {
+    /** As the gateway's process does it, by default a day later. Takes the order log over and gives it back. */
+    async function compact({ maxRows = 0, laterMs = DAY_MS, told = [] as unknown[] } = {}): Promise<CompactionStep> {
       await stack.stop();
       const writer = await acquireWriter(db, 'order');
       const compactor = createCompactor({
         writer,
         retentionMs: 3_600_000,
+        maxRows,
         closedOrders: 0,
-        nowMs: () => Date.now() + 86_400_000,
-        logger: pino({ level: 'silent' }),
+        nowMs: () => Date.now() + laterMs,
+        logger: pino({ base: null, timestamp: false }, { write: (line) => void told.push(JSON.parse(line)) }),
       });
       const compacted = await compactor.compact(new AbortController().signal);
       expect(await compactor.compact(new AbortController().signal), 'a second time').to.deep.equal({
         orderRows: 0,
+        surplusRows: 0,
         generations: 0,
       });
       await writer.release();
@@ -129,6 +132,68 @@ describe('retention of the order log', () => {
       expect(parts?.decomposition.missingBaseUnits).to.equal(0n);
       expect(await readHalt(db.knex)).to.equal(null);
       expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
+    });
+
+    it('compacts young rows once they are too many, and tells when that is not possible', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      const held = {
+        level: 40,
+        msg: 'more order rows stay than are wanted: they are too young, or a curve needs them',
+      };
+      const told: { msg: string }[] = [];
+      await compact({ maxRows: 1, laterMs: 2 * LEAST_AGE_MS, told });
+      expect(
+        told.filter(({ msg }) => msg === held.msg),
+        'a live curve, told once',
+      ).to.deep.equal([{ ...held, heldRows: 2, maxRows: 1 }]);
+      await pass();
+      told.length = 0;
+      expect(await compact({ maxRows: 1, laterMs: 0, told })).to.include({ orderRows: 0 });
+      expect(told, 'too young').to.deep.equal([{ ...held, heldRows: 2, maxRows: 1 }]);
+      told.length = 0;
+      expect(await compact({ maxRows: 3, laterMs: 2 * LEAST_AGE_MS }), 'not too many').to.include({ orderRows: 0 });
+      const compacted = await compact({ maxRows: 1, laterMs: 2 * LEAST_AGE_MS, told });
+      expect(compacted).to.include({ orderRows: 2, surplusRows: 2 });
+      expect(told).to.deep.equal([{ level: 30, ...compacted, msg: 'compacted the order log' }]);
+      expect(await verify()).to.include({ curves: 1, foldedCurves: 1, fills: 1, foldedOrders: 2 });
+      await publish();
+      await buy(ETHER / 5n);
+      await land();
+      const parts = await fillWithLegs(db.knex, 0, 2);
+      expect(parts?.orderFills.map(({ maker }) => maker)).to.deep.equal([chain.address('maker2')]);
+      expect(await readHalt(db.knex)).to.equal(null);
+      expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
+    });
+
+    it('ends a round however fast rows come meanwhile', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      await pass();
+      const maker = chain.address('maker1');
+      const tx: Writer['tx'] = async (run) => {
+        const result = await writer.tx(run);
+        await writer.tx(async (next) => {
+          const orderSeq = (await lastOrderSeq(next)) + 1;
+          const row = { orderSeq, timeMs: Date.now(), maker, signer: null, nonce: null, kind: 'x', effects: [] };
+          await appendOrderRows(next, [row]);
+        });
+        return result;
+      };
+      await stack.stop();
+      const writer = await acquireWriter(db, 'order');
+      const compactor = createCompactor({
+        writer: { ...writer, tx },
+        retentionMs: 3_600_000,
+        maxRows: 1,
+        closedOrders: 0,
+        nowMs: () => Date.now() + 2 * LEAST_AGE_MS,
+        logger: pino({ level: 'silent' }),
+      });
+      const { orderRows } = await compactor.compact(AbortSignal.timeout(20_000));
+      expect(orderRows).to.be.within(2, 4);
+      await writer.release();
+      stack = await startKeepers(db, chain);
     });
 
     it('leaves fills the client order ids of their orders, after a restart in the middle of a curve, too', async function () {

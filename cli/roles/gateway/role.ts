@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { createCompactor } from '../../../keepers/compactor.js';
+import { createCompactor, LEAST_AGE_MS } from '../../../keepers/compactor.js';
 import type { Loop } from '../../../keepers/loop.js';
 import type { Writer } from '../../../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../../../server/orders/limits.js';
@@ -11,6 +11,9 @@ import type { RoleContext } from '../context.js';
 const gatewaySettings = {
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
     'age from which rows of the order log are compacted, once no curve that may still be executed was cut from them',
+  ),
+  RETENTION_ROWS: integer(0, 1_000_000_000, 2_000_000).describe(
+    `most rows of the order log that are kept for their age: beyond the newest so many, others are compacted before they are RETENTION_HOURS old, but not before ${LEAST_AGE_MS / 60_000} minutes, nor while a curve that may still be executed was cut from them; 0 for no limit`,
   ),
   ORDER_SOURCES: z
     .string()
@@ -51,5 +54,8 @@ export function startCompactor(
   signal: AbortSignal,
 ): Loop {
   const retentionMs = config.RETENTION_HOURS * 3_600_000;
-  return createCompactor({ writer, retentionMs, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
+  const maxRows = config.RETENTION_ROWS;
+  return createCompactor({ writer, retentionMs, maxRows, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(
+    signal,
+  );
 }

@@ -17,6 +17,8 @@ import {
   stateOf,
   bookAt,
   compact,
+  storeBlocks,
+  storeCurve,
 } from '../../support/worlds/compacted-log.js';
 
 describe('compaction of the order log', function () {
@@ -87,42 +89,17 @@ describe('compaction of the order log', function () {
     it('leaves young rows, and rows that a cut within reach of a reorganisation was made from', async () => {
       const logs = logsOf(opens(9));
       await store(suite.db, suite.writer, { ...logs, generations: Array.from({ length: 40 }, () => []) });
-      await suite.db.knex('blocks').insert(
-        Array.from({ length: 40 }, (_, i) => ({
-          number: i + 1,
-          timestamp_sec: i + 1,
-          generation: i + 1,
-          hash: `0x${i + 1}`,
-          parent_hash: `0x${i}`,
-        })),
-      );
-      const rule = { nowMs: 60_000, retentionMs: 0, reorgBlocks: 10 };
+      await storeBlocks(suite.db, 40);
+      const rule = { nowMs: 60_000, retentionMs: 0, surplusSeq: 0, leastAgeMs: 0, reorgBlocks: 10 };
       expect(await compactionBounds(suite.db.knex, rule), 'nothing was ever published').to.deep.equal({
         orderSeq: 8,
         generation: 30,
         beforeMs: 60_000,
       });
       expect(await compactionBounds(suite.db.knex, { ...rule, reorgBlocks: 40 })).to.equal(null);
-      const publication = async (seq: number, cut: [number, number], deadlineSec: number): Promise<void> => {
-        const texts = ['trims', 'snapshot_hash', 'ask_words', 'bid_words', 'words_hash', 'tx_key'];
-        await suite.db.knex('publications').insert({
-          market: 0,
-          seq,
-          base_seq: seq,
-          cut_order_seq: cut[0],
-          cut_generation: cut[1],
-          cut_time_ms: 0,
-          fill_seq: 0,
-          ask_volume_units: '0',
-          bid_volume_units: '0',
-          deadline_sec: deadlineSec,
-          prepared_ms: 0,
-          ...Object.fromEntries(texts.map((column) => [column, 'x'])),
-        });
-      };
-      await publication(1, [2, 12], 30);
+      await storeCurve(suite.db, { seq: 1, cut: { orderSeq: 2, generation: 12 }, deadlineSec: 30 });
       expect((await compactionBounds(suite.db.knex, rule))?.orderSeq, 'dead at the horizon').to.equal(8);
-      await publication(2, [5, 22], 31);
+      await storeCurve(suite.db, { seq: 2, cut: { orderSeq: 5, generation: 22 }, deadlineSec: 31 });
       expect(await compactionBounds(suite.db.knex, rule)).to.deep.include({ orderSeq: 5, generation: 22 });
       const young = await compactionBounds(suite.db.knex, { ...rule, nowMs: 50_000, retentionMs: 49_960 });
       expect(young).to.deep.equal({ orderSeq: 5, generation: 0, beforeMs: 40 });

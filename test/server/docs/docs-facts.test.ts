@@ -10,6 +10,8 @@ import { splitProRata } from '../../../core/attribution/pro-rata.js';
 import { REMEMBERED_NONCES } from '../../../core/book/nonces.js';
 import { ARMED_MARGIN_MS } from '../../../core/cut.js';
 import type { Address } from '../../../core/types.js';
+import { TODAY } from '../../../bench/scale/model.js';
+import { LEAST_AGE_MS } from '../../../keepers/compactor.js';
 import { FOLLOWED_HALTS } from '../../../ledger/chain/halts.js';
 import { MAX_REORG_BLOCKS } from '../../../keepers/watcher/reconcile.js';
 import {
@@ -122,6 +124,14 @@ describe('the guides', () => {
     const listed = captures(section('docs/operators.md', '## Commands'), /^\| (`.*?`) \|/gm).join(' ');
     expect(new Set(captures(listed, /`([a-z]+)/g))).to.deep.equal(new Set(Object.keys(COMMANDS)));
     expect(read('docs/operators.md')).to.include(`${MAX_REORG_BLOCKS} blocks`);
+  });
+
+  it('say which order rows are kept', () => {
+    const { RETENTION_ROWS: rows } = settingsSchema.parse({});
+    const growth = section('docs/operators.md', '## How the database grows');
+    says(growth, `${thousands(rows)} rows`, `the last ${LEAST_AGE_MS / 60_000} minutes`);
+    says(read('docs/scale.md'), `${thousands(rows)} at most (\`RETENTION_ROWS\`)`);
+    expect(TODAY).to.include({ retentionRows: rows });
   });
 
   it('say how to repair every halt', () => {

@@ -53,7 +53,10 @@ describe('the model of scale', () => {
     // Four markets, two sides, every 2 s.
     expect(cost.posterCores).to.be.within(...near(0.004, 1e-9));
     expect(cost.heapBytes).to.equal(5_000_000);
-    expect(cost.orderLogBytes).to.equal(500 * 72 * 3_600 * 1_000);
+    // Of each gateway the newest rows, and all of 72 hours where these are fewer.
+    expect(cost.orderLogBytes).to.equal(2 * 2_000_000 * 1_000);
+    const slow = { ...TODAY, makers: 1, busyMakers: 1 };
+    expect(costOf(slow, FIGURES).orderLogBytes).to.equal(5 * 72 * 3_600 * 1_000);
     expect(cost.keptPerDayBytes).to.equal(20_000 * 3_000 + 43_200 * (500 + 4 * 5_000));
     expect(cost.gasPerBlock).to.equal(150_000);
     expect(cost.gasPerDay).to.equal(150_000 * 43_200);

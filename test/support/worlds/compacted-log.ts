@@ -185,6 +185,41 @@ export async function bookAt(db: Db, cut: { orderSeq: number; generation: number
   };
 }
 
+/** A block of each of the first `count` generations, a second apart. */
+export async function storeBlocks(db: Db, count: number): Promise<void> {
+  await db.knex('blocks').insert(
+    Array.from({ length: count }, (_, i) => ({
+      number: i + 1,
+      timestamp_sec: i + 1,
+      generation: i + 1,
+      hash: `0x${i + 1}`,
+      parent_hash: `0x${i}`,
+    })),
+  );
+}
+
+/** A curve, as far as compaction looks at it. */
+export async function storeCurve(
+  db: Db,
+  { seq, cut, deadlineSec }: { seq: number; cut: { orderSeq: number; generation: number }; deadlineSec: number },
+): Promise<void> {
+  const texts = ['trims', 'snapshot_hash', 'ask_words', 'bid_words', 'words_hash', 'tx_key'];
+  await db.knex('publications').insert({
+    market: 0,
+    seq,
+    base_seq: seq,
+    cut_order_seq: cut.orderSeq,
+    cut_generation: cut.generation,
+    cut_time_ms: 0,
+    fill_seq: 0,
+    ask_volume_units: '0',
+    bid_volume_units: '0',
+    deadline_sec: deadlineSec,
+    prepared_ms: 0,
+    ...Object.fromEntries(texts.map((column) => [column, 'x'])),
+  });
+}
+
 export async function compact(writer: Writer, bounds: CompactionBounds, limits = LIMITS): Promise<void> {
   for (;;) {
     const step = await writer.tx((tx) => compactStep(tx, bounds, limits));
