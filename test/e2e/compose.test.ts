@@ -11,17 +11,19 @@ import { openDb } from '../../ledger/db/db.js';
 import {
   containerOf,
   isOurs,
-  natsConfig,
   ofProfile,
   services,
+  startNatsServers,
   unpackImage,
   type Profile,
   type Service,
 } from '../support/console/compose.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/console/program.js';
-import { natsProgram, startNats, type Nats } from '../support/nodes/nats.js';
+import { signBody } from '../support/nodes/edges.js';
+import { natsProgram, type Nats } from '../support/nodes/nats.js';
 import { until } from '../support/stack.js';
+import { FIRST_ASSET } from '../support/trading.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8');
@@ -34,6 +36,7 @@ interface Started {
   program: Program;
   env: Record<string, string>;
   probe: string[];
+  port: number;
 }
 
 /** What is used of the linter, whose own types name files without their extensions. */
@@ -69,7 +72,7 @@ describe('The processes of the compose file', function () {
   /** What the image has of the project. */
   let image: string;
   const program = natsProgram();
-  let nats: Nats | null = null;
+  let nats: Nats[] = [];
 
   before(async () => {
     // Builds what is not in line with its sources.
@@ -86,7 +89,7 @@ describe('The processes of the compose file', function () {
 
   after(async () => {
     await chain?.close();
-    await nats?.close();
+    await Promise.all(nats.map((server) => server.close()));
     for (const one of [folder, image]) rmSync(one, { recursive: true, force: true });
   });
 
@@ -102,24 +105,31 @@ describe('The processes of the compose file', function () {
     POSTER_PRIVATE_KEY: chain.wallet('poster').privateKey,
     SETTLER_PRIVATE_KEY: chain.wallet('settler').privateKey,
     EXECUTOR_PRIVATE_KEY: chain.wallet('executor').privateKey,
-    NATS_URL: nats?.url ?? 'nats://127.0.0.1:9',
+    NATS_URL: nats.length === 0 ? 'nats://127.0.0.1:9' : nats.map(({ url }) => url).join(','),
     NATS_PASSWORD: 'none',
     NATS_EDGE_PASSWORD: 'none of edges',
     EDGE_SECRET: 'a secret of tests, which protects nothing',
   });
 
-  const container = (name: string, databaseUrl: string, metricsPort = 0) =>
-    containerOf(services[name]!, settings(), { databaseUrl, volumes: folder, port: 0, metricsPort });
+  const container = (name: string, databaseUrl: string, metricsPort = 0, port = 0) =>
+    containerOf(services[name]!, settings(), { databaseUrl, volumes: folder, port, metricsPort });
 
-  async function startProfile(profile: Profile, databaseUrl: string): Promise<Map<string, Started>> {
+  /** Starts all processes of a profile, or those that are named. */
+  async function startProfile(
+    profile: Profile,
+    databaseUrl: string,
+    only?: readonly string[],
+  ): Promise<Map<string, Started>> {
     const running = new Map<string, Started>();
-    if (profile === 'scaled' && program !== null) nats ??= await startNats(program, natsConfig(settings()));
+    if (profile === 'scaled' && program !== null && nats.length === 0)
+      nats = await startNatsServers(program, settings());
     // Without NATS no edge is ever ready.
     const has = ([name, service]: [string, Service]): boolean =>
-      isOurs(service) && (nats !== null || !name.startsWith('edge'));
+      isOurs(service) && (nats.length > 0 || !name.startsWith('edge')) && (only?.includes(name) ?? true);
     for (const [name] of ofProfile(profile).filter(has)) {
-      const { command, env, probe } = container(name, databaseUrl, await freePort('127.0.0.1'));
-      running.set(name, { program: startProgram(command, env, image), env, probe });
+      const [metricsPort, port] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')];
+      const { command, env, probe } = container(name, databaseUrl, metricsPort, port);
+      running.set(name, { program: startProgram(command, env, image), env, probe, port });
     }
     return running;
   }
@@ -192,6 +202,13 @@ describe('The processes of the compose file', function () {
     }
     const writable = Object.entries(services).filter(([, { read_only: readOnly }]) => readOnly !== true);
     expect(writable.map(([name]) => name)).to.deep.equal(['alertmanager']);
+    // Compose copies what `configs` has into the container, which Docker refuses where that is read-only.
+    const copiedInto = Object.entries(services).filter(([, { configs }]) => configs !== undefined);
+    expect(copiedInto.map(([name]) => name)).to.deep.equal(['alertmanager']);
+    for (const name of ['nats1', 'nats2', 'nats3']) {
+      const { user, cap_drop: dropped, security_opt: options } = services[name]!;
+      expect([user, dropped, options], name).to.deep.equal(['1000:1000', ['ALL'], ['no-new-privileges:true']]);
+    }
   });
 
   it('of the profile single are one, which keeps its ledger on its volume', async () => {
@@ -282,9 +299,40 @@ describe('The processes of the compose file', function () {
           running.delete(gone);
           await until(`${other} to work`, () => works(other), LIMIT_MS);
         }
-        if (nats !== null) await until('an edge to work again', () => works('edge1'), LIMIT_MS);
+        if (nats.length > 0) await until('an edge to work again', () => works('edge1'), LIMIT_MS);
         await stopAll(running);
       }));
+
+    if (program !== null)
+      it('of the profile scaled take orders over an edge with any one of the servers of NATS gone', () =>
+        onPostgres(async (url, leave) => {
+          const running = await startProfile('scaled', url, ['watcher1', 'gateway1', 'edge1']);
+          leave(running);
+          expect(nats).to.have.length(3);
+          await untilHealthy(running);
+          const { privateKey, address } = chain.wallet('maker1');
+          const approval = ['node', 'scripts/curvebook.mjs', 'maker', 'approve', address];
+          const { code, output } = await runProgram(approval, running.get('watcher1')!.env, image);
+          expect(code, output).to.equal(0);
+          const order = { a: FIRST_ASSET, b: true, p: '1000', s: '0.01', r: false, t: { limit: { tif: 'Gtc' } } };
+          const rests = async (): Promise<boolean> => {
+            const body = JSON.stringify(signBody({ type: 'order', orders: [order], grouping: 'na' }, privateKey));
+            const headers = { 'content-type': 'application/json' };
+            const edge = `http://127.0.0.1:${running.get('edge1')!.port}/exchange`;
+            const answer = await fetch(edge, { method: 'POST', body, headers }).catch(() => null);
+            return (await answer?.text())?.includes('"resting"') === true;
+          };
+          await until('an order over the edge', rests, LIMIT_MS);
+          for (const [index, server] of nats.entries()) {
+            await server.kill();
+            await until(`an order without server ${index} of NATS`, rests, LIMIT_MS);
+            await server.start();
+          }
+          // Each was connected to one of the three, and all three were gone once.
+          for (const name of ['gateway1', 'edge1'])
+            expect(running.get(name)!.program.output(), name).to.include('the connection to NATS is lost');
+          await stopAll(running);
+        }));
   }
 
   it('are not started again for a wrong or missing setting, whose value is not told', async () => {

@@ -63,7 +63,10 @@ describe('The files for operators', () => {
       for (const [name, { depends_on: needs = {} }] of ofProfile(profile))
         expect(names, `${profile}: ${name}`).to.include.members(Object.keys(needs));
     }
-    expect(ofProfile('scaled').map(([name]) => name)).to.include.members(['primary', 'replica', 'balancer', 'nats']);
+    expect(ofProfile('scaled').map(([name]) => name)).to.include.members([
+      ...['primary', 'replica', 'balancer'],
+      ...['nats1', 'nats2', 'nats3'],
+    ]);
     const unassigned = Object.entries(services).filter(([, { profiles }]) => profiles === undefined);
     expect(unassigned.map(([name]) => name)).to.deep.equal([]);
   });
@@ -93,6 +96,20 @@ describe('The files for operators', () => {
     expect(/^ {2}retry-on (.*)$/m.exec(config)?.[1]).to.equal('conn-failure');
     for (const [name, { environment }] of [...edges, ...gateways])
       expect(environment?.['TRUST_PROXY'], name).to.equal('${TRUST_PROXY:-true}');
+  });
+
+  it('name all servers of NATS to edges, to gateways, and to each other', () => {
+    const servers = Object.entries(services).filter(([, { image }]) => image?.startsWith('nats:'));
+    expect(servers.map(([, { environment }]) => environment?.['NATS_SERVER'])).to.deep.equal(
+      servers.map(([name]) => name),
+    );
+    for (const [name, { environment }] of servers) {
+      const routes = [...environment!['NATS_ROUTES']!.matchAll(/@(\w+):6222/g)].map(([, at]) => at);
+      expect(routes, name).to.deep.equal(servers.map(([one]) => one));
+    }
+    const urls = servers.map(([name]) => `nats://${name}:4222`).join();
+    for (const [name, { environment }] of oursOf('scaled').filter(([name]) => /^(?:edge|gateway)/.test(name)))
+      expect(environment?.['NATS_URL'], name).to.equal(`\${NATS_URL:-${urls}}`);
   });
 
   it('let an operator set whatever can be set, the same for every role', () => {

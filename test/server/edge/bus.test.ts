@@ -6,7 +6,7 @@ import { createLink } from '../../../server/edge/link.js';
 import { createSequencer } from '../../../server/edge/sequencer.js';
 import { subjectOf } from '../../../server/edge/link.js';
 import type { ExchangeReply, ForwardedAction } from '../../../server/orders/types.js';
-import { natsConfig } from '../../support/console/compose.js';
+import { startNatsServers } from '../../support/console/compose.js';
 import { natsProgram, startNats, type Nats } from '../../support/nodes/nats.js';
 import { until } from '../../support/stack.js';
 
@@ -18,12 +18,14 @@ if (program !== null) {
   describe('A connection to NATS', function () {
     this.timeout(120_000);
     let nats: Nats;
+    let servers: Nats[] = [];
     const buses: Bus[] = [];
     const warned: string[] = [];
 
     afterEach(async () => {
       await Promise.all(buses.splice(0).map((bus) => bus.close()));
       await nats?.close();
+      await Promise.all(servers.splice(0).map((server) => server.close()));
       warned.length = 0;
     });
 
@@ -93,10 +95,11 @@ if (program !== null) {
       expect(warned, 'said once').to.deep.equal(['NATS can not be reached; it will be tried again']);
     });
 
-    it('lets edges only ask, and gateways only answer, as the compose file sets it up', async () => {
-      nats = await startNats(program, natsConfig({ NATS_PASSWORD: '1', NATS_EDGE_PASSWORD: '2 of edges' }));
-      const gateway = connect({ user: 'curvebook', password: '1' });
-      const [edge, bad] = [0, 1].map(() => connect({ user: 'edge', password: '2 of edges' }));
+    it('lets edges only ask, and gateways only answer, on whichever of its servers, as the compose file sets it up', async () => {
+      servers = await startNatsServers(program, { NATS_PASSWORD: '1', NATS_EDGE_PASSWORD: '2 of edges' });
+      const [first, second, third] = servers.map(({ url }) => [url]);
+      const gateway = connect({ servers: first!, user: 'curvebook', password: '1' });
+      const [edge, bad] = [second!, third!].map((at) => connect({ servers: at, user: 'edge', password: '2 of edges' }));
       await Promise.all([gateway, edge!, bad!].map(untilUp));
       const subject = subjectOf('00aa', 3);
       let heard = 0;

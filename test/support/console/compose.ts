@@ -3,6 +3,8 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
+import { freePort } from '../../../deploy/sandbox/ports.js';
+import { startNats, type Nats } from '../nodes/nats.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const ops = join(root, 'deploy', 'ops');
@@ -18,6 +20,7 @@ export interface Service {
   security_opt?: string[];
   depends_on?: Record<string, { condition: string }> | never[];
   image?: string;
+  configs?: object[];
   command?: string[];
   environment?: Record<string, string>;
   restart?: string;
@@ -27,14 +30,27 @@ export interface Service {
 }
 
 /** As they are written, with what they share merged in. */
-export const { services, configs } = parse(readFileSync(join(ops, 'compose.yaml'), 'utf8'), { merge: true }) as {
+export const { services } = parse(readFileSync(join(ops, 'compose.yaml'), 'utf8'), { merge: true }) as {
   services: Record<string, Service>;
-  configs: Record<string, { content: string }>;
 };
 
-/** The configuration of NATS, without the port of its monitoring. */
-export const natsConfig = (settings: Readonly<Record<string, string>>): string =>
-  interpolate(configs['nats']!.content, settings).replace(/^http: .*$/m, '');
+/** The servers of NATS that the file starts, on ports of this machine, with routes between them. */
+export async function startNatsServers(program: string, settings: Readonly<Record<string, string>>): Promise<Nats[]> {
+  const named = Object.entries(services).filter(([, { image }]) => image?.startsWith('nats:'));
+  const routePorts = new Map<string, number>();
+  for (const [name] of named) routePorts.set(name, await freePort('127.0.0.1'));
+  const written = readFileSync(join(ops, 'nats.conf'), 'utf8').replace(/^(?:listen|http): .*$/gm, '');
+  const servers: Nats[] = [];
+  for (const [name, { environment = {} }] of named) {
+    const config = written.replace('"0.0.0.0:6222"', `"127.0.0.1:${routePorts.get(name)!}"`);
+    const env = Object.entries(environment).map(([setting, value]) => [
+      setting,
+      interpolate(value, settings).replace(/@(\w+):6222/g, (_, at: string) => `@127.0.0.1:${routePorts.get(at)!}`),
+    ]);
+    servers.push(await startNats(program, config, Object.fromEntries(env) as Record<string, string>));
+  }
+  return servers;
+}
 
 /** What Compose starts with a profile. */
 export const ofProfile = (profile: Profile): [string, Service][] =>

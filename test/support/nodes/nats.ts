@@ -27,8 +27,12 @@ export interface Nats {
   close(): Promise<void>;
 }
 
-/** A server that forgets everything when it ends. `config` is more of its configuration file. */
-export async function startNats(program: string, config = ''): Promise<Nats> {
+/** A server that forgets everything when it ends. `config` is more of its configuration file, and `env` what that reads from the environment. */
+export async function startNats(
+  program: string,
+  config = '',
+  env: Readonly<Record<string, string>> = {},
+): Promise<Nats> {
   const port = await freePort('127.0.0.1');
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-nats-'));
   const file = join(folder, 'nats.conf');
@@ -36,7 +40,7 @@ export async function startNats(program: string, config = ''): Promise<Nats> {
   let server: ChildProcess | null = null;
 
   async function start(): Promise<void> {
-    const started = spawn(program, ['--config', file], { stdio: 'ignore' });
+    const started = spawn(program, ['--config', file], { stdio: 'ignore', env });
     server = started;
     const orphan = (): void => void started.kill('SIGKILL');
     process.once('exit', orphan);
@@ -69,7 +73,7 @@ export async function startNats(program: string, config = ''): Promise<Nats> {
     start,
     async close() {
       await kill();
-      rmSync(folder, { recursive: true });
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
