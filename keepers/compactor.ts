@@ -32,7 +32,7 @@ const INTERVAL_MS = 60_000;
  * repeat its action over an edge.
  */
 export const LEAST_AGE_MS = 300_000;
-/** A step blocks order commits while it runs, some tens of milliseconds; between two steps commits run. */
+/** A step blocks order commits while it runs: some tens of milliseconds, and 0.14 s where each row replaces fifty orders. Between two steps commits run. */
 const STEP = { effects: 2_000, generations: 200 };
 const PAUSE_MS = 50;
 

@@ -28,7 +28,7 @@ export async function assertPortFree(host: string, port: number, setting: string
   });
 }
 
-/** Ports that this process was given, while it has not listened there yet: the system may name one again that was only looked at. */
+/** Ports that were named before: the system may name one again that nobody listens on yet. */
 const given = new Set<number>();
 
 /** A port that nobody listens on now, another one at each call. */

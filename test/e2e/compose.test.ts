@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DCLinter } from 'dclint';
 import { Wallet } from 'ethers';
-import { EXIT_RESTART } from '../../cli/exit-codes.js';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
 import {
@@ -33,12 +32,8 @@ const postgres = process.env.DATABASE_URL ?? '';
 const LIMIT_MS = 120_000;
 
 /** A container as a process. */
-/** Of all processes of a profile together, until they are healthy. */
-const MOST_RESTARTS = 2;
-
 interface Started {
   program: Program;
-  command: string[];
   env: Record<string, string>;
   probe: string[];
   port: number;
@@ -134,7 +129,7 @@ describe('The processes of the compose file', function () {
     for (const [name] of ofProfile(profile).filter(has)) {
       const [metricsPort, port] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')];
       const { command, env, probe } = container(name, databaseUrl, metricsPort, port);
-      running.set(name, { program: startProgram(command, env, image), command, env, probe, port });
+      running.set(name, { program: startProgram(command, env, image), env, probe, port });
     }
     return running;
   }
@@ -143,14 +138,9 @@ describe('The processes of the compose file', function () {
     (await runProgram(probe, env, image)).code === 0;
 
   async function untilHealthy(running: ReadonlyMap<string, Started>): Promise<void> {
-    let restarts = 0;
     for (const [name, started] of running) {
       const healthy = async (): Promise<boolean> => {
-        const { command, env, program: before } = started;
-        // On a machine that is busy enough a standby may take a log from a holder that lives; Docker starts that one again.
-        const isRestarted = before.exitCode() === EXIT_RESTART && (restarts += 1) <= MOST_RESTARTS;
-        if (isRestarted) started.program = startProgram(command, env, image);
-        else if (before.exitCode() !== null) throw new Error(`${name} ended:\n${before.output()}`);
+        if (started.program.exitCode() !== null) throw new Error(`${name} ended:\n${started.program.output()}`);
         return answers(started, started.probe);
       };
       await until(`${name} to be healthy`, healthy, LIMIT_MS);

@@ -144,9 +144,9 @@ export async function checkNats(settings: EdgeSettings, report: Report): Promise
     return report.fail('NATS', 'NATS_CREDENTIALS', reasonOf(error));
   }
   if (bus === undefined) return;
-  if (bus.servers.length === 1)
-    report.warn('NATS', 'NATS_URL', 'names one server: edges take no action while it is away');
   const { servers } = bus;
+  if (servers.length === 1)
+    report.warn('NATS', 'NATS_URL', 'names one server: edges take no action while it is away');
   await Promise.all(
     servers.map(async (url) => {
       const { host } = new URL(url);
