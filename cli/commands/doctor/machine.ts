@@ -145,8 +145,7 @@ export async function checkNats(settings: EdgeSettings, report: Report): Promise
   }
   if (bus === undefined) return;
   const { servers } = bus;
-  if (servers.length === 1)
-    report.warn('NATS', 'NATS_URL', 'names one server: edges take no action while it is away');
+  if (servers.length === 1) report.warn('NATS', 'NATS_URL', 'names one server: edges take no action while it is away');
   await Promise.all(
     servers.map(async (url) => {
       const { host } = new URL(url);
