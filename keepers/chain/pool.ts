@@ -62,8 +62,11 @@ export interface RpcPool extends Rpc {
    * is one.
    */
   survey<T>(ask: (rpc: Rpc) => Promise<T>, enough?: number, isPatient?: boolean): Promise<Vote<T>[]>;
-  /** Asks all endpoints for their heads, at most once per probe interval. Never rejects. */
-  probe(): Promise<void>;
+  /**
+   * Asks all endpoints for their heads, at most once per probe interval. Never rejects. Waits for all of them, or with `isPatient` false
+   * not for late ones once one has answered.
+   */
+  probe(isPatient?: boolean): Promise<void>;
   /**
    * Counts a fault that the pool could not see itself, such as an answer of another history. `endpoint` is a client of `endpoints` or the
    * one passed by `attempt`; without it the endpoint that answered last is meant.
@@ -386,13 +389,8 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         if (!(error instanceof RpcResponseError)) blame(one, error);
       }
     });
-    const over = new AbortController();
-    const all = Promise.all(asked).finally(() => over.abort());
-    // Once enough have answered, the others get PATIENCE_MS.
-    const soon = heard.promise.then(() =>
-      delay(PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined),
-    );
-    await Promise.race([all, soon]);
+    const all = Promise.all(asked);
+    await withPatience(all, heard.promise);
     if (votes.size === 0) await all;
     if (votes.size === 0) throw failureOf(last);
     return [...votes]
@@ -400,21 +398,26 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       .map(([one, answer]) => ({ endpoint: one.rpc, answer, convict: (problem) => convict(one, problem) }));
   }
 
-  async function probeOne(one: Endpoint): Promise<void> {
+  async function probeOne(one: Endpoint): Promise<boolean> {
     try {
       const head = toSafeInt(BigInt((await one.rpc.call('eth_blockNumber')) as Hex));
       if (head !== one.head) one.headMovedMs = nowMs();
       one.head = head;
+      return true;
     } catch (error) {
       blame(one, error);
+      return false;
     }
   }
 
-  async function probe(): Promise<void> {
+  async function probe(isPatient = true): Promise<void> {
     if (nowMs() - probedMs < PROBE_INTERVAL_MS) return;
     probedMs = nowMs();
     // A paused endpoint is probed, too; an answer does not end its pause, because it does not show that the fault is gone.
-    await Promise.all(endpoints.filter((one) => !isOfOtherChain(one) || isCheckDue(one)).map(probeOne));
+    const asked = endpoints.filter((one) => !isOfOtherChain(one) || isCheckDue(one)).map(probeOne);
+    const heard = Promise.withResolvers<void>();
+    for (const one of asked) void one.then((answered) => answered && heard.resolve());
+    await withPatience(Promise.all(asked), isPatient ? null : heard.promise);
   }
 
   return {
@@ -443,6 +446,14 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     otherChains: () =>
       endpoints.every(isOfOtherChain) ? endpoints.flatMap(({ servedChain }) => servedChain ?? []) : [],
   };
+}
+
+/** Waits for `all`, or no longer than PATIENCE_MS from when `enough` resolves. */
+async function withPatience(all: Promise<unknown>, enough: Promise<void> | null): Promise<void> {
+  const over = new AbortController();
+  const done = all.finally(() => over.abort());
+  const soon = enough?.then(() => delay(PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined));
+  await Promise.race([done, ...(soon === undefined ? [] : [soon])]);
 }
 
 /** Codes that nodes and services answer to any request: limits, missing rights, disabled methods, internal errors. */

@@ -6,7 +6,7 @@ import { LedgerInvariantError } from '../../ledger/errors.js';
 import { insertHalt } from '../../ledger/chain/halts.js';
 import { generationSteps, loadLedgerHead, readBalances, readMarkets } from '../../ledger/chain/ledger-log.js';
 import { carryOutReconcile, readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
-import { noteScan } from '../../ledger/chain/generations.js';
+import { noteScan, readNotedScan } from '../../ledger/chain/generations.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import {
   type BalanceRow,
@@ -126,6 +126,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   let seenMs = 0;
   /** The newest scan that is durable. */
   let notedMs = 0;
+  /** What the row that is kept of scans without a block says; one that a clock gone wrong left is replaced. */
+  let noteMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
   let mustReload = true;
   /** Newest request of the operator that was outdated when it was to be carried out. */
@@ -159,6 +161,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       status.observedHeadTimestampMs = Math.max(status.observedHeadTimestampMs, head.observedHeadTimestampMs);
       status.lastSuccessfulScanMs = head.lastScanMs;
       notedMs = head.lastScanMs;
+      noteMs = await readNotedScan(db.knex);
     }
     mustReload = false;
   }
@@ -209,7 +212,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   }
 
   async function scanToHead(): Promise<void> {
-    await rpc.probe();
+    await rpc.probe(false);
     const found = await rpc.attempt(look).catch((error: unknown) => {
       // Not a scan: if no endpoint gets further, the ledger grows stale and says so.
       if (error instanceof OlderHeadError) return null;
@@ -225,7 +228,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     if (drafted !== null) await commit(drafted);
     const scannedMs = deps.nowMs();
     // Compares both ways, so that after the clock was set back an old note is replaced at once.
-    if (Math.abs(scannedMs - notedMs) >= NOTE_INTERVAL_MS) await note(scannedMs);
+    if (Math.abs(scannedMs - notedMs) >= NOTE_INTERVAL_MS || noteMs > scannedMs) await note(scannedMs);
     status.lastSuccessfulScanMs = scannedMs;
     const behind = observed.number - (status.nextBlock - 1);
     status.catchingUp = behind > CATCH_UP_BLOCKS;
@@ -359,6 +362,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       await writer.tx((tx) => noteScan(tx, scannedMs));
       status.failedWrite = false;
       notedMs = scannedMs;
+      noteMs = scannedMs;
     } catch (error) {
       status.failedWrite = true;
       throw error;

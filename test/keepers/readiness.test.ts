@@ -6,6 +6,7 @@ import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import type { Db } from '../../ledger/types.js';
 import { custodyOf, GAS } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
 import { forksOf } from '../support/nodes/fork.js';
@@ -33,10 +34,14 @@ forEachDatabase((name, open) =>
       await chain.reset();
       await chain.mine();
       nowMs = (await chain.provider.getBlock('latest'))!.timestamp * 1_000;
+      stack = await start(await open());
+    });
+
+    function start(db: Db): Promise<KeeperStack> {
       const clock = () => nowMs;
       const pool = createRpcPool([chain.rpcUrl], { nowMs: clock, logger });
-      stack = await startKeepers(await open(), chain, { watcher: { nowMs: clock, rpc: pool, scanMaxBlocks: 50 } });
-    });
+      return startKeepers(db, chain, { watcher: { nowMs: clock, rpc: pool, scanMaxBlocks: 50 } });
+    }
 
     afterEach(() => stack.stop());
 
@@ -200,6 +205,30 @@ forEachDatabase((name, open) =>
       expect([readiness(), await remotely()]).to.deep.equal([READY, READY]);
       nowMs += 5_001;
       expect(readiness(), 'age counts from the scan').to.deep.equal(because('stale_ledger'));
+    });
+
+    it('nor does it stay so elsewhere when each scan since has found a block', async () => {
+      await land();
+      const hourMs = 3_600_000;
+      nowMs += hourMs;
+      // Finds none, and is noted at the wrong hour.
+      await stack.watcher.scan();
+      nowMs -= hourMs;
+      await land();
+      expect([readiness(), await remotely()]).to.deep.equal([READY, READY]);
+      await land();
+      expect([readiness(), await remotely()]).to.deep.equal([READY, READY]);
+    });
+
+    it('nor for a watcher that starts after it', async () => {
+      await land();
+      nowMs += 3_600_000;
+      await stack.watcher.scan();
+      nowMs -= 3_600_000;
+      await stack.stop();
+      stack = await start(stack.db);
+      await land();
+      expect([readiness(), await remotely()]).to.deep.equal([READY, READY]);
     });
   }),
 );

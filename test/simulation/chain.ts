@@ -12,6 +12,9 @@ const TOKEN = new Interface([
   'function balanceOf(address) view returns (uint256)',
 ]);
 
+/** Long enough to lower a claim that a reorganisation left without its balance, with a settler that is out of reach for a while. */
+const WITHDRAW_DELAY_SEC = 60;
+
 /** A block as nodes answer it, with the logs of all its receipts. */
 export interface KnownBlock {
   number: number;
@@ -50,7 +53,7 @@ export interface SimulatedChain {
 
 /** A fresh chain; the clock must be installed already. */
 export async function createSimulatedChain(): Promise<SimulatedChain> {
-  const double = doubleChain();
+  const double = doubleChain({ withdrawDelaySec: WITHDRAW_DELAY_SEC });
   const setting = { ...double, markets: double.markets! };
   const { rpc, manifest } = setting;
   const lower = (text: string): Address => text.toLowerCase() as Address;

@@ -3,6 +3,7 @@ import { createRpcPool } from '../../keepers/chain/pool.js';
 import type { Rpc } from '../../keepers/chain/rpc.js';
 import { ReconcileError, planReconcile } from '../../keepers/watcher/reconcile.js';
 import { readStandingHalt } from '../../keepers/watcher/status.js';
+import { readUnbackedClaim } from '../../ledger/chain/claims.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
@@ -25,6 +26,8 @@ export interface Operator {
 }
 
 const LOOK_MS = 4_000;
+/** A settler that is down or out of reach does it later. */
+const ASK_AGAIN_MS = 30_000;
 
 export function createOperator(world: Simulation, backend: Backend): Operator {
   const { scheduler, chain, record } = world;
@@ -32,6 +35,7 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
   const { config } = backend;
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined, debug: () => undefined };
   let db: Db | null = null;
+  let lowered = { what: '', atMs: 0 };
 
   const pool = () =>
     createRpcPool(config.rpcUrls, {
@@ -45,6 +49,7 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
     const halt = await readStandingHalt(db.knex);
     if (halt === null) return;
     record.trace(() => `operator sees ${halt.code}`);
+    if (halt.code === 'unbacked_claim' && (await lowerClaim(db))) return;
     try {
       const plan = await planReconcile(db, pool(), config.manifest);
       if (plan !== null) {
@@ -58,6 +63,21 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
       record.count(error instanceof ReconcileError ? `reconcile ${error.code}` : 'operator fails');
       record.trace(() => `operator fails: ${String(error)}`);
     }
+  }
+
+  /** Asks the settler for it, and again when that took long. False when no claim is above its balance any more. */
+  async function lowerClaim({ knex }: Db): Promise<boolean> {
+    const claim = await readUnbackedClaim(knex, chain.setting.address('owner'));
+    if (claim === null) return false;
+    const { maker, token, balanceUnits } = claim;
+    const lower = { token, amountUnits: balanceUnits > 0n ? balanceUnits : 0n };
+    const asked = `${maker} ${token} ${lower.amountUnits}`;
+    if (asked !== lowered.what || Date.now() - lowered.atMs > ASK_AGAIN_MS) {
+      await appendOperatorRow(db!, { timeMs: Date.now(), kind: 'lowerClaim', maker, note: '', lower });
+      lowered = { what: asked, atMs: Date.now() };
+      record.count('operator lowers a claim');
+    }
+    return true;
   }
 
   return {

@@ -204,6 +204,23 @@ describe('RPC pool', () => {
       expect(await rpc.call('which')).to.equal('0');
     });
 
+    it('of one that is silent is waited for by whoever needs all of them alone', async () => {
+      const rpc = pool(3);
+      const speaks = Promise.withResolvers<void>();
+      suite.endpoints[1]!.silentUntil = speaks.promise;
+      suite.endpoints[2]!.head = 90;
+      const all = rpc.probe();
+      suite.nowMs = 5_000;
+      await rpc.probe(false);
+      expect(
+        rpc.health().map(({ head }) => head),
+        'as far as they answer',
+      ).to.deep.equal([100, null, 90]);
+      speaks.resolve();
+      await all;
+      expect(rpc.health().map(({ head }) => head)).to.deep.equal([100, 100, 90]);
+    });
+
     it('counts when the others stand still', async () => {
       const rpc = pool(3);
       await rpc.probe();

@@ -16,6 +16,8 @@ interface FakeEndpoint {
   refusal?: RpcResponseError;
   /** What its answers take, by the pool's clock. */
   lateMs?: number;
+  /** What none of its answers comes before. */
+  silentUntil?: Promise<void>;
 }
 
 export const HASH_A: Hex = `0x${'aa'.repeat(32)}`;
@@ -30,6 +32,7 @@ export function pooledEndpoints() {
     async function call(method: string, params: unknown[] = []): Promise<unknown> {
       one.asked += 1;
       if (method === 'which') nowMs += one.lateMs ?? 0;
+      await one.silentUntil;
       if (one.down) throw new RpcUnavailableError('down');
       if (method === 'eth_chainId') return toQuantity(one.chainId);
       if (method === 'eth_blockNumber') return toQuantity(one.head);

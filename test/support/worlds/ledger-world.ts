@@ -56,7 +56,7 @@ const addressOf = (role: string): Address =>
   accounts.find((one) => one.role === role)!.address.toLowerCase() as Address;
 
 /** A fresh chain in memory. */
-export function doubleChain(change: Pick<DoubleWorld, 'strangers'> = {}): HistoryChain {
+export function doubleChain(change: Partial<Pick<DoubleWorld, 'strangers' | 'withdrawDelaySec'>> = {}): HistoryChain {
   const fixed = (digit: string): Address => `0x${digit.repeat(40)}`;
   const token = (symbol: string, digit: string, decimals: number) => ({ symbol, address: fixed(digit), decimals });
   const [weth, usdc, dai] = [token('WETH', '1', 18), token('USDC', '2', 6), token('DAI', '3', 18)];
