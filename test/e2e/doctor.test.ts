@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { Wallet } from 'ethers';
 import { REMEDIES, createReport, type Code, type Finding, type Level } from '../../cli/commands/doctor/finding.js';
 import { EXIT_UNFIT } from '../../cli/exit-codes.js';
+import { checkEndpoints } from '../../cli/commands/doctor/endpoints.js';
 import { checkDatabase } from '../../cli/commands/doctor/database.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
@@ -185,6 +186,24 @@ forOneDatabase((name, open, openBare) =>
       old.fault = ({ method }) => (method === 'eth_getBlockByNumber' ? { result } : 'pass');
       expect((await examine({ RPC_URL: old.url })).of('CHAIN_AGE', 'fail')[0]!.message).to.match(/1\d\d(\.\d)? s old/);
       await old.close();
+    });
+
+    it('takes the age of the newest block from when it was answered, however long other answers take', async () => {
+      const slow = await startFaultProxy(suite.chain.rpcUrl);
+      const head = (await suite.chain.provider.getBlock('latest'))!;
+      let nowMs = head.timestamp * 1_000;
+      slow.fault = ({ method }) => {
+        if (method === 'eth_getProof') nowMs += 19_000;
+        return 'pass';
+      };
+      const report = createReport();
+      const expected = { chainId: null, deploymentBlock: null, contract: null, scanMaxBlocks: 1 };
+      await checkEndpoints([slow.url], expected, report, () => nowMs);
+      await slow.close();
+      expect(nowMs - head.timestamp * 1_000).to.equal(19_000);
+      expect(report.findings.filter(({ code }) => code === 'CHAIN_AGE')).to.deep.include.members([
+        { level: 'ok', code: 'CHAIN_AGE', subject: 'chain', message: 'the newest block is 0 s old', remedy: null },
+      ]);
     });
 
     it('holds keys against their rights on the chain, and against what they have for gas', async () => {

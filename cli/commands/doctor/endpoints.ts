@@ -35,6 +35,8 @@ export interface Usable {
   rpc: Rpc;
   url: string;
   head: Header;
+  /** When it was answered, by this machine's clock. */
+  headAgeMs: number;
   baseFeeWei: bigint;
   /** By the last blocks; null where it does not have them. */
   blockTimeMs: number | null;
@@ -51,7 +53,9 @@ export async function checkEndpoints(
   nowMs: () => number,
 ): Promise<Usable[]> {
   judgeCount(urls.length, report);
-  const usable = (await Promise.all(urls.map((url) => open(url, expected, report)))).filter((one) => one !== null);
+  const usable = (await Promise.all(urls.map((url) => open(url, expected, report, nowMs)))).filter(
+    (one) => one !== null,
+  );
   const heads = usable.map(({ head }) => head.number);
   const furthest = Math.max(...heads);
   for (const { rpc, head } of usable) {
@@ -63,8 +67,8 @@ export async function checkEndpoints(
   }
   await Promise.all(usable.map((one) => checkAbilities(one, expected, report)));
   if (usable.length > 1) await checkAgreement(usable, Math.min(...heads), report);
-  const newest = median(usable.map(({ head }) => head.timestampSec));
-  if (newest !== null) judgeAge(nowMs() - newest * 1_000, report);
+  const ageMs = median(usable.map(({ headAgeMs }) => headAgeMs));
+  if (ageMs !== null) judgeAge(ageMs, report);
   return usable;
 }
 
@@ -77,7 +81,7 @@ function judgeCount(count: number, report: Report): void {
 }
 
 /** Null for one that does not answer, or serves another chain. */
-async function open(url: string, expected: Expectation, report: Report): Promise<Usable | null> {
+async function open(url: string, expected: Expectation, report: Report, nowMs: () => number): Promise<Usable | null> {
   const rpc = boundedRpc(url);
   try {
     // A connection that was closed meanwhile says nothing of the endpoint.
@@ -90,6 +94,8 @@ async function open(url: string, expected: Expectation, report: Report): Promise
     const answer = await rpc.call('eth_getBlockByNumber', ['latest', false]);
     const head = parseHeader(answer);
     if (head === null) throw new Error('it has no newest block');
+    // Judged now: the questions that follow may take longer than a head may be old.
+    const headAgeMs = nowMs() - head.timestampSec * 1_000;
     const baseFee = (answer as { baseFeePerGas?: unknown }).baseFeePerGas;
     const baseFeeWei = typeof baseFee === 'string' ? BigInt(baseFee) : 0n;
     const earlier = parseHeader(
@@ -100,7 +106,7 @@ async function open(url: string, expected: Expectation, report: Report): Promise
       earlier === null || blocks <= 0 ? null : ((head.timestampSec - earlier.timestampSec) * 1_000) / blocks;
     report.ok('ENDPOINT', rpc.name, 'answers');
     if (expected.chainId !== null) report.ok('ENDPOINT_CHAIN', rpc.name, `serves chain ${chainId}`);
-    return { rpc, url, head, baseFeeWei, blockTimeMs };
+    return { rpc, url, head, headAgeMs, baseFeeWei, blockTimeMs };
   } catch (error) {
     report.fail('ENDPOINT', rpc.name, reasonOf(error));
     return null;
