@@ -3,7 +3,7 @@ import { isRobbed } from '../../core/holdings.js';
 import { servedTokens } from '../../core/operator-row.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
-import { readUnbackedClaim } from '../../ledger/chain/claims.js';
+import { readUnbackedClaim, unbackedMessage } from '../../ledger/chain/claims.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readHalts, type Halt } from '../../ledger/chain/halts.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
@@ -101,10 +101,9 @@ async function strangeCurve(q: Queryable, nowMs: number): Promise<Judgement> {
 async function unbacked(q: Queryable, operator: Address | null): Promise<Judgement> {
   const claim = await readUnbackedClaim(q, operator);
   if (claim === null) return null;
-  const { maker, token, claimUnits, balanceUnits } = claim;
   return {
-    message: `${maker} may withdraw ${claimUnits} units of ${token} and has ${balanceUnits}`,
-    remedy: `curvebook claim lower ${maker} ${token} <amount>`,
+    message: unbackedMessage(claim),
+    remedy: `curvebook claim lower ${claim.maker} ${claim.token} <amount>`,
   };
 }
 

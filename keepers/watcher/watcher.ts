@@ -190,7 +190,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   async function reconcile(): Promise<void> {
     const request = await readReconcileRequest(db.knex);
     if (request === null || request.operatorSeq <= voidRequest) return;
-    const by = { operatorSeq: request.operatorSeq, timeMs: deps.nowMs() };
+    const by = { operatorSeq: request.operatorSeq, timeMs: deps.nowMs(), operator: deps.operator };
     const { reversal } = request;
     try {
       await writer.tx((tx) => carryOutReconcile(tx, request, by));

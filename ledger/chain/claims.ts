@@ -113,6 +113,10 @@ export async function readUnbackedClaim(
   return null;
 }
 
+/** What a halt says of such a claim. */
+export const unbackedMessage = (claim: ClaimKey & { claimUnits: bigint; balanceUnits: bigint }): string =>
+  `${claim.maker} may withdraw ${claim.claimUnits} units of ${claim.token} and has ${claim.balanceUnits}`;
+
 /** A withdrawal that waits for its settlement, with the ledger balance behind it. */
 export interface PendingClaim extends ClaimRow {
   balanceUnits: bigint;

@@ -2,10 +2,13 @@
 import { z } from 'zod';
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
+import type { Address } from '../../core/types.js';
 import { highest } from '../db/aggregates.js';
 import { rebuildActivity } from '../accounts/rebuild.js';
+import { readUnbackedClaim, unbackedMessage } from '../chain/claims.js';
+import { insertHalt } from '../chain/halts.js';
 import { restartCapital } from '../chain/operator-capital.js';
-import { reverseGenerations } from '../chain/reversals.js';
+import { reverseGenerations, type ReversalRow } from '../chain/reversals.js';
 import { rebuildMarketData } from '../market-data/rebuild.js';
 import { appendOperatorRow } from './operator-log.js';
 import type { Db, Queryable } from '../types.js';
@@ -63,13 +66,13 @@ export async function lastCarriedOut(q: Queryable): Promise<number> {
 }
 
 /**
- * Carries out a request, inside a transaction of the ledger log's writer. Throws LedgerInvariantError when the ledger has changed since the
+ * Carries out a request, inside a transaction of the ledger log's writer. Where a claim is above its balance then, it also halts. Throws LedgerInvariantError when the ledger has changed since the
  * request.
  */
 export async function carryOutReconcile(
   tx: Knex.Transaction,
   { reversal, capitalOrigin, marketData }: ReconcileRequest,
-  by: { operatorSeq: number; timeMs: number },
+  by: { operatorSeq: number; timeMs: number; operator: Address },
 ): Promise<void> {
   // Before the reversal, because a reversal subtracts from the projections and needs them right.
   if (marketData) {
@@ -78,6 +81,20 @@ export async function carryOutReconcile(
     const value = String(by.operatorSeq);
     await tx('meta').insert({ key: DERIVED_BY, value }).onConflict('key').merge();
   }
-  if (reversal !== null) await reverseGenerations(tx, reversal, by);
+  if (reversal !== null) await haltIfUnbacked(tx, await reverseGenerations(tx, reversal, by), by);
   if (capitalOrigin) await restartCapital(tx, by);
+}
+
+/**
+ * What is left may have a claim without its balance whose halt was resumed, because it had been lowered in a block that is lost now. Scans look
+ * at accounts that change, so it is looked for here.
+ */
+async function haltIfUnbacked(
+  tx: Knex.Transaction,
+  { generation }: ReversalRow,
+  { timeMs, operator }: { timeMs: number; operator: Address },
+): Promise<void> {
+  const claim = await readUnbackedClaim(tx, operator);
+  if (claim === null) return;
+  await insertHalt(tx, { code: 'unbacked_claim', message: unbackedMessage(claim), timeMs, generation });
 }

@@ -256,12 +256,31 @@ describe('what a reorganisation takes back', function () {
       const lower = { token: custody.token('WETH'), amountUnits: 0n };
       const maker = chain.address('maker3');
       await appendOperatorRow(stack.db, { timeMs: 1, kind: 'lowerClaim', maker, note: '', lower });
+      const unlowered = await forks.mark();
       await stack.settler.round();
       await chain.mine();
+      await stack.watcher.scan();
       await appendOperatorRow(stack.db, { timeMs: 2, kind: 'resume', maker: null, note: '' });
       await stack.watcher.scan();
+      expect(await readHalt(stack.db.knex)).to.equal(null);
       expect(await custody.standing('maker3', 'WETH')).to.include({ balance: '0', reserved: '0', claim: '0' });
       await expectVerified(1);
+
+      // The chain loses the lowering, too: the ledger is not ready again for a claim that nothing pays for, although its halt was resumed.
+      await stack.settler.round();
+      const [lowering] = await listOutbox(stack.db.knex, { signer: chain.address('settler'), limit: 1 });
+      await forks.fork(unlowered);
+      await forks.reconcile();
+      expect(await custody.standing('maker3', 'WETH')).to.include({ balance: '0', claim: '9' });
+      expect((await readHalt(stack.db.knex))?.code).to.equal('unbacked_claim');
+      await chain.provider.send('eth_sendRawTransaction', [lowering!.raw]);
+      await chain.mine();
+      await stack.watcher.scan();
+      await appendOperatorRow(stack.db, { timeMs: 3, kind: 'resume', maker: null, note: '' });
+      await stack.watcher.scan();
+      expect(await readHalt(stack.db.knex)).to.equal(null);
+      expect(await custody.standing('maker3', 'WETH')).to.include({ balance: '0', reserved: '0', claim: '0' });
+      await expectVerified(2);
     });
 
     it('a fee: the taker has less again, and gets it with the fill that is mined instead', async () => {

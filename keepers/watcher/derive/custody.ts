@@ -10,7 +10,7 @@ import {
 import { maxBig, minBig, toSafeInt, MAX_U128 } from '../../../core/amounts.js';
 import { addGas, eventGas, paysGas } from '../../../core/settle-gas.js';
 import type { Address } from '../../../core/types.js';
-import { readClaimsOf, requestsAfter } from '../../../ledger/chain/claims.js';
+import { readClaimsOf, requestsAfter, unbackedMessage } from '../../../ledger/chain/claims.js';
 import { readReversals } from '../../../ledger/chain/reversals.js';
 import { explainSettlement, isLost } from '../../../ledger/settlements/settlement-log.js';
 import {
@@ -190,11 +190,9 @@ export async function unbackedClaim(
   const stored = makers.length === 0 ? [] : await readClaimsOf(q, makers);
   for (const claim of [...changed.values(), ...stored.filter((one) => !changed.has(claimKey(one)))]) {
     const { maker, token, claimUnits } = claim;
-    if (maker === operator || claimUnits === 0n || claimUnits <= balanceUnits(maker, token)) continue;
-    return {
-      code: 'unbacked_claim',
-      message: `${maker} may withdraw ${claimUnits} units of ${token} and has ${balanceUnits(maker, token)}`,
-    };
+    const held = balanceUnits(maker, token);
+    if (maker === operator || claimUnits === 0n || claimUnits <= held) continue;
+    return { code: 'unbacked_claim', message: unbackedMessage({ maker, token, claimUnits, balanceUnits: held }) };
   }
   return null;
 }
