@@ -59,7 +59,7 @@ export interface RpcPool extends Rpc {
    * Asks each endpoint that is not paused, all at once. An endpoint that answers an error, or too late after the others, has no vote; the
    * last error is thrown when there is no vote. The endpoint in use comes first. When fewer than `enough` endpoints (default one) are not
    * paused, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with `isPatient` false until there
-   * is one.
+   * is one; paused ones not for long once all others have answered and there is a vote.
    */
   survey<T>(ask: (rpc: Rpc) => Promise<T>, enough?: number, isPatient?: boolean): Promise<Vote<T>[]>;
   /**
@@ -380,6 +380,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     const votes = new Map<Endpoint, T>();
     let last: unknown = null;
     const heard = Promise.withResolvers<void>();
+    let waking = awake.length;
     const asked = (awake.length >= enough ? awake : usable).map(async (one) => {
       try {
         votes.set(one, await question(one.rpc));
@@ -388,6 +389,9 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         last = error;
         if (!(error instanceof RpcResponseError)) blame(one, error);
       }
+      if (awake.includes(one)) waking -= 1;
+      // Those that have just failed may be back, and are not waited for as if they were well.
+      if (waking === 0 && votes.size > 0) heard.resolve();
     });
     const all = Promise.all(asked);
     await withPatience(all, heard.promise);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Hex } from '../../../core/types.js';
-import { RpcResponseError, RpcUnavailableError } from '../../../keepers/chain/rpc.js';
+import { RpcResponseError, RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
 import { confirmMismatch } from '../../../keepers/watcher/scan/canonical.js';
 import { pooledEndpoints, HASH_A } from '../../support/nodes/pooled-endpoints.js';
 
@@ -241,6 +241,18 @@ describe('RPC pool', () => {
       expect(await rpc.call('which')).to.equal('0');
       expect(rpc.health()[0]).to.include({ healthy: true, problem: null });
     });
+  });
+
+  it('does not wait for one that has just failed as if it were well, when too few others are left to vote', async () => {
+    const rpc = pool(2);
+    const speaks = Promise.withResolvers<void>();
+    const ask = (one: Rpc) => one.call('which');
+    suite.endpoints[1]!.down = true;
+    expect((await rpc.survey(ask, 2)).map(({ answer }) => answer)).to.deep.equal(['0']);
+    Object.assign(suite.endpoints[1]!, { down: false, silentUntil: speaks.promise });
+    expect((await rpc.survey(ask, 2)).map(({ answer }) => answer)).to.deep.equal(['0']);
+    speaks.resolve();
+    expect((await rpc.survey(ask, 2)).map(({ answer }) => answer), 'asked all the same').to.deep.equal(['0', '1']);
   });
 
   describe('mismatch of a block', () => {
