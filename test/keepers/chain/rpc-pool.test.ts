@@ -252,7 +252,10 @@ describe('RPC pool', () => {
     Object.assign(suite.endpoints[1]!, { down: false, silentUntil: speaks.promise });
     expect((await rpc.survey(ask, 2)).map(({ answer }) => answer)).to.deep.equal(['0']);
     speaks.resolve();
-    expect((await rpc.survey(ask, 2)).map(({ answer }) => answer), 'asked all the same').to.deep.equal(['0', '1']);
+    expect(
+      (await rpc.survey(ask, 2)).map(({ answer }) => answer),
+      'asked all the same',
+    ).to.deep.equal(['0', '1']);
   });
 
   describe('mismatch of a block', () => {
