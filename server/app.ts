@@ -34,6 +34,8 @@ interface AppOptions {
   trustProxy?: boolean;
   /** Called for every request, with its final status. */
   observe?: Koa.Middleware;
+  /** Runs before any route. What it throws is answered. */
+  before?: Koa.Middleware;
   /** Runs before a request without a matching route is refused. */
   unmatched?: Koa.Middleware;
 }
@@ -56,6 +58,7 @@ export function createApp(options: AppOptions): Koa {
   if (options.logger.isLevelEnabled?.('debug') === true) app.use(logRequests(options.logger));
   app.use(anyOrigin());
   app.use(answers(options.logger));
+  if (options.before !== undefined) app.use(options.before);
   app.use(fixedRoutes(options.routers));
   for (const router of options.routers) app.use(router.routes());
   if (options.unmatched !== undefined) app.use(options.unmatched);

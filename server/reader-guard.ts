@@ -8,7 +8,7 @@ export const LAG_MESSAGE = 'replica_lag: what is read here is too old at the mom
 const ALWAYS = /^\/(?:health|v0\/status)\/?$/i;
 /** Paths whose requests are stored, unless they only read. Actions of `/exchange` are refused by the gateway itself, as on a standby. */
 const STORED = /^\/api\/v1\//i;
-const READING = ['GET', 'HEAD'];
+export const READING: readonly string[] = ['GET', 'HEAD'];
 const RETRY_AFTER_SEC = '1';
 
 /** Of routes with data: refuses what may be too old with 503 `REPLICA_LAG`, and what would be stored with 503 `READ_ONLY`. */

@@ -10,7 +10,19 @@ export const EDGE = 'edge';
 const natsUrl = z.url({ protocol: /^(nats|tls)$/, error: 'must be a nats:// or tls:// URL' });
 const file = z.string().min(1).optional();
 
+const origin = z
+  .url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' })
+  .transform((url) => new URL(url).origin);
+
 export const edgeSettings = {
+  GATEWAY_URLS: z
+    .string()
+    .transform((list) => list.split(',').map((url) => url.trim()))
+    .pipe(z.array(origin).min(1))
+    .optional()
+    .describe(
+      'gateways, comma-separated, as this process reaches them, of which it hands to the active one what it can not take itself: a standby actions, and it, a reader and an edge quotes and orders of the swap API. They need TRUST_PROXY for the clients to be told apart. Absent: refused with 503',
+    ),
   NATS_URL: z
     .string()
     .transform((list) => list.split(',').map((url) => url.trim()))
@@ -42,10 +54,10 @@ export const edgeSettings = {
   ),
   EDGE_TICK_MS: integer(0, 1_000, 5).describe('edge: how long actions are gathered into one message'),
   EDGE_TIMEOUT_MS: integer(1_000, 60_000, 8_000).describe(
-    'edge: how long an action waits for the gateway; then it is answered that nothing was stored, or that its outcome is unknown',
+    'edge, and who has GATEWAY_URLS: how long an action waits for the gateway; then it is answered that nothing was stored, or that its outcome is unknown',
   ),
   EDGE_MAX_WAITING: integer(1, 100_000, 2_000).describe(
-    'edge: actions without an answer; further ones are refused, and nothing of them is stored',
+    'edge, and who has GATEWAY_URLS: actions without an answer; further ones are refused, and nothing of them is stored',
   ),
 };
 

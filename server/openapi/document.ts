@@ -31,7 +31,8 @@ const STARTING =
   'NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back';
 
 /** Of servers with the role `reader`. */
-const READING = 'REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that';
+const READING =
+  'REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told';
 
 const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
 

@@ -101,7 +101,7 @@ const NO_TOKENS: ReadonlySet<Address> = new Set();
 
 /** Loads the state from the logs and returns a gateway that accepts at once, unless it is a standby. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { db, writer, config, logger, clock, forward = null } = deps;
+  const { db, writer, config, logger, clock, forward = null, relay = null } = deps;
   const state = await loadState(db);
   logger.info({ signatureBackend }, 'recovering signatures');
   let operator: OperatorState = await readOperatorState(db.reads);
@@ -215,7 +215,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     const request = authenticator.read(body, hint, bytes);
     const { type } = request.action;
     if (isRefusedType(type)) return { reply: refuse(REFUSALS.unsupportedAction(type)), maker: null };
-    if (commits.isLost() && forward === null) throw standby();
+    if (commits.isLost() && forward === null) {
+      if (relay === null) throw standby();
+      return { reply: await relay.action(body, hint.address), maker: null };
+    }
     const authenticated = await authenticator.authenticate(request, hint, bytes);
     if ('refusal' in authenticated) return { reply: refuse(authenticated.refusal), maker: null };
     const { maker, entry } = authenticated;

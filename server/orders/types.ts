@@ -45,12 +45,23 @@ export interface Forward {
   idle(): Promise<void>;
 }
 
+/** Where a standby hands actions over to. */
+export interface ActionRelay {
+  /**
+   * Hands over an action of a client at this address, and resolves with the reply. Throws GatewayUnavailableError: `standby` when nothing of it
+   * is stored, `outcome_unknown` when it may be; RateLimitedError as the active gateway.
+   */
+  action(body: unknown, address: string | undefined): Promise<ExchangeReply>;
+}
+
 export interface GatewayDeps {
   db: Db;
   /** The right to append to the order log; null for a standby, which follows the log of another process and refuses every action. */
   writer: Writer | null;
   /** Where an edge's actions go; left out, a process without a writer refuses them. */
   forward?: Forward | null;
+  /** Of a standby: who hands an action of the wire's shape over to the active gateway, unverified; left out, it is refused. */
+  relay?: ActionRelay | null;
   config: GatewayConfig;
   readiness: () => Readiness;
   /** Tokens in quarantine; none when left out. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { ApiError, badRequest } from '../errors.js';
-import { BodyError, readJsonBody } from '../orders/body.js';
+import { BodyError, readJsonBody, readJsonText } from '../orders/body.js';
 
 /** Longest body of a request: a quote's fields, or a signature, which of a contract may be long. */
 const MAX_SWAP_BYTES = 64 * 1024;
@@ -21,9 +21,15 @@ export function parseAs<T extends z.ZodType>(schema: T, value: unknown): z.outpu
   throw badRequest(problems.join('; '));
 }
 
-async function jsonOf(request: IncomingMessage): Promise<unknown> {
+const jsonOf = (request: IncomingMessage): Promise<unknown> => asApiError(readJsonBody(request, MAX_SWAP_BYTES));
+
+/** The body of a request, which need not be JSON. Throws 400 and 413 as the reading of its JSON does. */
+export const readText = (request: IncomingMessage): Promise<string> =>
+  asApiError(readJsonText(request, MAX_SWAP_BYTES));
+
+async function asApiError<T>(reading: Promise<T>): Promise<T> {
   try {
-    return await readJsonBody(request, MAX_SWAP_BYTES);
+    return await reading;
   } catch (error) {
     if (error instanceof BodyError) throw new ApiError(error.status === 413 ? 413 : 400, 'BAD_REQUEST', error.message);
     throw error;

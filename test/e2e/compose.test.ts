@@ -94,7 +94,8 @@ describe('The processes of the compose file', function () {
   });
 
   /** What an operator fills in. */
-  const settings = (): Record<string, string> => ({
+  const settings = (gatewayPorts: readonly number[] = []): Record<string, string> => ({
+    GATEWAY_URLS: gatewayPorts.map((port) => `http://127.0.0.1:${port}`).join(','),
     MANIFEST: join(folder, 'manifest.json'),
     DATABASE_PASSWORD: 'none',
     RPC_URL: chain.rpcUrl,
@@ -111,8 +112,8 @@ describe('The processes of the compose file', function () {
     EDGE_SECRET: 'a secret of tests, which protects nothing',
   });
 
-  const container = (name: string, databaseUrl: string, metricsPort = 0, port = 0) =>
-    containerOf(services[name]!, settings(), { databaseUrl, volumes: folder, port, metricsPort });
+  const container = (name: string, databaseUrl: string, metricsPort = 0, port = 0, gatewayPorts?: readonly number[]) =>
+    containerOf(services[name]!, settings(gatewayPorts), { databaseUrl, volumes: folder, port, metricsPort });
 
   /** Starts all processes of a profile, or those that are named. */
   async function startProfile(
@@ -126,9 +127,12 @@ describe('The processes of the compose file', function () {
     // Without NATS no edge is ever ready.
     const has = ([name, service]: [string, Service]): boolean =>
       isOurs(service) && (nats.length > 0 || !name.startsWith('edge')) && (only?.includes(name) ?? true);
-    for (const [name] of ofProfile(profile).filter(has)) {
-      const [metricsPort, port] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')];
-      const { command, env, probe } = container(name, databaseUrl, metricsPort, port);
+    const ports = new Map<string, number>();
+    for (const [name] of ofProfile(profile).filter(has)) ports.set(name, await freePort('127.0.0.1'));
+    const gatewayPorts = [...ports].filter(([name]) => name.startsWith('gateway')).map(([, port]) => port);
+    for (const [name, port] of ports) {
+      const metricsPort = await freePort('127.0.0.1');
+      const { command, env, probe } = container(name, databaseUrl, metricsPort, port, gatewayPorts);
       running.set(name, { program: startProgram(command, env, image), env, probe, port });
     }
     return running;
@@ -304,9 +308,9 @@ describe('The processes of the compose file', function () {
       }));
 
     if (program !== null)
-      it('of the profile scaled take orders over an edge with any one of the servers of NATS gone', () =>
+      it('of the profile scaled take orders over an edge with any one of the servers of NATS gone, and at either gateway', () =>
         onPostgres(async (url, leave) => {
-          const running = await startProfile('scaled', url, ['watcher1', 'gateway1', 'edge1']);
+          const running = await startProfile('scaled', url, ['watcher1', 'gateway1', 'gateway2', 'edge1']);
           leave(running);
           expect(nats).to.have.length(3);
           await untilHealthy(running);
@@ -315,21 +319,27 @@ describe('The processes of the compose file', function () {
           const { code, output } = await runProgram(approval, running.get('watcher1')!.env, image);
           expect(code, output).to.equal(0);
           const order = { a: FIRST_ASSET, b: true, p: '1000', s: '0.01', r: false, t: { limit: { tif: 'Gtc' } } };
-          const rests = async (): Promise<boolean> => {
+          const rests = async (at = 'edge1'): Promise<boolean> => {
             const body = JSON.stringify(signBody({ type: 'order', orders: [order], grouping: 'na' }, privateKey));
             const headers = { 'content-type': 'application/json' };
-            const edge = `http://127.0.0.1:${running.get('edge1')!.port}/exchange`;
-            const answer = await fetch(edge, { method: 'POST', body, headers }).catch(() => null);
+            const url = `http://127.0.0.1:${running.get(at)!.port}/exchange`;
+            const answer = await fetch(url, { method: 'POST', body, headers }).catch(() => null);
             return (await answer?.text())?.includes('"resting"') === true;
           };
-          await until('an order over the edge', rests, LIMIT_MS);
+          await until('an order over the edge', () => rests(), LIMIT_MS);
+          const gateways = ['gateway1', 'gateway2'];
+          const active = await Promise.all(
+            gateways.map((name) => fetch(`http://127.0.0.1:${running.get(name)!.port}/active`).then(({ ok }) => ok)),
+          );
+          expect(active, 'one stands by').to.have.members([true, false]);
+          for (const name of gateways) expect(await rests(name), `an order at ${name}`).to.equal(true);
           for (const [index, server] of nats.entries()) {
             await server.kill();
-            await until(`an order without server ${index} of NATS`, rests, LIMIT_MS);
+            await until(`an order without server ${index} of NATS`, () => rests(), LIMIT_MS);
             await server.start();
           }
           // Each was connected to one of the three, and all three were gone once.
-          for (const name of ['gateway1', 'edge1'])
+          for (const name of [gateways[active.indexOf(true)]!, 'edge1'])
             expect(running.get(name)!.program.output(), name).to.include('the connection to NATS is lost');
           await stopAll(running);
         }));

@@ -5,8 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Router from '@koa/router';
 import { expect } from 'chai';
 import type { HttpHandle } from '../../cli/roles/gateway/http.js';
-import type { Config } from '../../cli/config.js';
-import type { RoleContext } from '../../cli/roles/context.js';
 import { serveStandby } from '../../cli/roles/gateway/standby.js';
 import { createApp } from '../../server/app.js';
 import { createDoor, type Door } from '../../server/door.js';
@@ -14,7 +12,6 @@ import { createMetrics } from '../../server/ops/metrics.js';
 import { migrate, openDb } from '../../ledger/db/db.js';
 import { compactStep } from '../../ledger/orders/compaction.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/orders/order-log.js';
-import { NO_HINTS } from '../../ledger/db/hints.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { reverseGenerations } from '../../ledger/chain/reversals.js';
 import type { Db, Transaction } from '../../ledger/types.js';
@@ -24,54 +21,10 @@ import { orderAction, limit, until } from '../support/gateway-suite.js';
 import { createMarket } from '../../core/market.js';
 import { addGeneration, addressOf, post, seed, signRequest } from '../support/gateway.js';
 import { DAI, USDC } from '../support/markets.js';
+import { processOf } from '../support/api/gateway-process.js';
 import { SILENT_METRICS } from '../support/api/silent-metrics.js';
 
 const silent = { info: () => undefined, error: () => undefined };
-const contract = `0x${'1'.repeat(40)}`;
-
-/** What serving reads asks of a process; its roles are not started here. */
-function processOf(db: Db, door: Door, seen: { url: string | null; warned?: string[] }): RoleContext<Config> {
-  const manifest = {
-    chainId: 8453,
-    deploymentId: '00aa',
-    deploymentBlock: 1,
-    accounts: [],
-    contracts: { custodian: contract, curveBook: contract, entrypoint: contract, orderSettler: null },
-  };
-  const config = {
-    ORDER_SOURCES: ['a', 'b'],
-    ORDER_FAILURES_PER_MINUTE: 50,
-    READ_REQUESTS_PER_MINUTE: 1_000,
-    POLL_INTERVAL_MS: 50,
-    REFERENCE_PRICES: {},
-    swap: null,
-    TRUST_PROXY: false,
-    signatureChainIds: null,
-    rpcUrls: ['http://127.0.0.1:9'],
-    manifest,
-  } as unknown as Config;
-  const logger = {
-    info: (fields: { url?: string }) => (seen.url = fields.url ?? seen.url),
-    isLevelEnabled: () => false,
-    debug: () => undefined,
-    warn: (_: object, message: string) => void seen.warned?.push(message),
-    error: () => undefined,
-  } as unknown as RoleContext['logger'];
-  const context = {
-    config,
-    doors: { http: door, ops: door },
-    db,
-    logger,
-    markets: [],
-    writers: new Map(),
-    hints: NO_HINTS,
-    minOrderUnits: () => 0n,
-    monotonicMs: () => performance.now(),
-    nowMs: () => Date.now(),
-  };
-  return { ...context, keepers: { signers: [], poster: null } } as unknown as RoleContext<Config>;
-}
-
 const openRow = (orderSeq: number, market = 0): OrderLogRow => {
   const terms = { market, side: 'bid' as const, priceTicks: 1_000n, sizeLots: 1n, tif: 'Gtc' as const, cloid: null };
   const effects = [{ type: 'open' as const, oid: orderSeq, ...terms }];

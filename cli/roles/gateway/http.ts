@@ -24,6 +24,7 @@ import { createReadStore } from '../../../server/read/store.js';
 import { sandboxRoutes } from '../../../server/sandbox.js';
 import type { Link } from '../../../server/edge/link.js';
 import { LAG_MESSAGE, readerGuard } from '../../../server/reader-guard.js';
+import { createRelay, refuseRelayed, relayed, type Relay } from '../../../server/relay.js';
 import { CLOSE } from '../../../server/stream/limits.js';
 import { serveStream } from '../../../server/stream/server.js';
 import { createSessions, type Sessions } from '../../../server/stream/sessions.js';
@@ -94,10 +95,12 @@ export async function startHttp(
     referencePrices: config.REFERENCE_PRICES,
     minOrderUnits: context.minOrderUnits,
   };
+  const relay = relayOf(context);
   const untimed = await createGateway({
     db,
     writer,
     forward: reader?.edge?.forward ?? null,
+    relay,
     config: orderConfig,
     readiness: context.readiness,
     quarantined: () => quarantinedTokens(context.watcherStatus().findings),
@@ -127,7 +130,7 @@ export async function startHttp(
       logger.info({ orderId, quoteId, owner }, 'signed order accepted');
       onSwapOrder();
     },
-    guard,
+    relay === null ? guard : relayed(relay, gateway.isActive, guard),
   );
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
   const reads = { ...readDeps(context, gateway, sessions, startedMs, reader), checkpoints, limits };
@@ -165,6 +168,7 @@ export async function startHttp(
       // Takes what is left of the paths below /docs.
       ...(pages === null ? [] : [pages]),
     ],
+    before: refuseRelayed(gateway.isActive),
     unmatched: limits.read,
     logger,
     trustProxy: config.TRUST_PROXY,
@@ -281,4 +285,16 @@ function readDeps(
     store: createReadStore(db),
     settlePace: settlePace(config),
   };
+}
+
+/** Null where the other gateways are not named. */
+function relayOf({ config, monotonicMs, logger }: RoleContext<Config>): Relay | null {
+  if (config.GATEWAY_URLS === undefined) return null;
+  return createRelay({
+    urls: config.GATEWAY_URLS,
+    timeoutMs: config.EDGE_TIMEOUT_MS,
+    maxWaiting: config.EDGE_MAX_WAITING,
+    monotonicMs,
+    logger,
+  });
 }
