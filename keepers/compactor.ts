@@ -39,11 +39,10 @@ const INTERVAL_MS = 60_000;
  * repeat its action over an edge.
  */
 export const LEAST_AGE_MS = 300_000;
-/** A step blocks order commits while it runs, so that its size follows from how long the steps before it took. Between two steps commits run. */
+/** A step blocks order commits while it runs, so how much it does follows from how long the ones before it took. Between two steps commits run. */
 const HOLD_MS = 50;
-const PAUSE_MS = 50;
-/** Effects of the rows of a step. A round begins with no more than `first`, however fast the one before ended. */
-const EFFECTS = { least: 100, first: 2_000, most: 20_000 };
+/** Effects of the rows of a step: in smaller ones most of the time is that of any step. A round begins with no more than `first`. */
+const EFFECTS = { least: 500, first: 2_000, most: 20_000 };
 const EFFECTS_PER_GENERATION = 10;
 
 /** Compacts the rows of the order log that are no longer needed one by one into the compacted book. */
@@ -65,8 +64,9 @@ export function createCompactor(deps: CompactorDeps): Compactor {
         const step = bounds === null ? null : await compactStep(tx, bounds, limits, forgetting);
         return { step, at: await readCompactionPosition(tx) };
       });
-      size.note(performance.now() - beganMs, done.step);
-      return done;
+      const heldMs = performance.now() - beganMs;
+      size.note(heldMs, done.step);
+      return { ...done, heldMs };
     } catch (error) {
       forgetting.reset();
       throw error;
@@ -86,13 +86,14 @@ export function createCompactor(deps: CompactorDeps): Compactor {
     let heldRows = 0;
     size.restart();
     while (!signal.aborted) {
-      const { step, at } = await runStep(rule);
+      const { step, at, heldMs } = await runStep(rule);
       heldRows = Math.max(0, rule.surplusSeq - at.orderSeq);
       if (step === null || (step.orderRows === 0 && step.generations === 0)) break;
       total.orderRows += step.orderRows;
       total.surplusRows += step.surplusRows;
       total.generations += step.generations;
-      await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+      // Half of the time is left to everything else that this process does.
+      await delay(Math.min(HOLD_MS, heldMs), undefined, { signal }).catch(() => undefined);
     }
     if (total.orderRows > 0) logger.info({ ...total }, 'compacted the order log');
     if (!signal.aborted) tell(heldRows);

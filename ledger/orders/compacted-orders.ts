@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { applyEffect, applyFill, openedOrder } from '../../core/book/order-life.js';
 import type { CloseReason, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow } from '../../core/types.js';
 import { chunks, toColumn, upsertAll } from '../db/columns.js';
-import { jsonItems, sendForRows } from '../db/dialects.js';
+import { allOrFirstError, jsonItems, sendForRows } from '../db/dialects.js';
 import { toCompactedOrder, type CompactedOrder } from './compacted-book.js';
 import type { ClosedOrder, Forgetting } from './forgetting.js';
 import type { Stored } from '../db/tables.js';
@@ -88,9 +88,11 @@ export function createCompactedOrders(
     },
     async store(keepClosed) {
       const next = [...changed].map((oid) => drafts.get(oid)!);
-      await upsertAll(tx, 'folded_orders', ['oid'], next.map(toStored));
       const blind = [...closings].map(([oid, { effect, timeMs }]): Closing => [oid, effect.reason, timeMs]);
-      const closed = await closeStored(tx, blind);
+      const [closed] = await allOrFirstError([
+        closeStored(tx, blind),
+        upsertAll(tx, 'folded_orders', ['oid'], next.map(toStored)),
+      ]);
       for (const { order, closedMs, hasFill, wasClosed } of next) {
         if (closedMs !== null && !wasClosed) closed.push({ oid: order.oid, maker: order.maker, closedMs, hasFill });
       }

@@ -9,6 +9,7 @@ import type { Address, OrderLogRow } from '../../core/types.js';
 import { liveRanges } from '../chain/branches.js';
 import { highest, numberIn } from '../db/aggregates.js';
 import { chunks } from '../db/columns.js';
+import { allOrFirstError, sendChange } from '../db/dialects.js';
 import { decodeNonces, readCompactionPosition, type CompactionPosition } from './compacted-book.js';
 import { createCompactedOrders, type CompactedOrders } from './compacted-orders.js';
 import { createForgetting } from './forgetting.js';
@@ -134,8 +135,8 @@ export async function compactStep(
   limits: CompactionLimits,
   forgetting = createForgetting(),
 ): Promise<StepDone> {
-  const at = await readCompactionPosition(tx);
-  const orders = createCompactedOrders(tx, await readMarkets(tx), forgetting);
+  const [at, markets] = await allOrFirstError([readCompactionPosition(tx), readMarkets(tx)]);
+  const orders = createCompactedOrders(tx, markets, forgetting);
   const rows = await takeRows(tx, at, bounds, { effects: limits.effects, isNew: forgetting.isNew });
   const afterRows = await compactRows(tx, at, rows, orders);
   const generation = await compactGenerations(tx, afterRows, bounds.generation, limits.generations, orders);
@@ -143,15 +144,18 @@ export async function compactStep(
   const effects = rows.reduce((sum, row) => sum + row.effects.length, 0);
   const step = { orderRows: rows.length, surplusRows, generations: generation - at.generation, effects };
   if (step.orderRows === 0 && step.generations === 0) return step;
-  await orders.store(limits.closedOrders);
   const { orderSeq, oid, timeMs } = afterRows;
-  await tx('fold_position')
-    .insert({ id: 1, order_seq: orderSeq, generation, oid, time_ms: timeMs })
-    .onConflict('id')
-    .merge();
-  await tx('order_log').where('order_seq', '<=', orderSeq).delete();
+  await allOrFirstError([
+    orders.store(limits.closedOrders),
+    sendChange(tx, MOVE, [orderSeq, generation, oid, timeMs]),
+    sendChange(tx, 'delete from order_log where order_seq <= ?', [orderSeq]),
+  ]);
   return step;
 }
+
+const MOVE =
+  'insert into fold_position (id, order_seq, generation, oid, time_ms) values (1, ?, ?, ?, ?) on conflict (id) do update ' +
+  'set order_seq = excluded.order_seq, generation = excluded.generation, oid = excluded.oid, time_ms = excluded.time_ms';
 
 /** Rows that are read first; how many more a step needs is known from them. */
 const FIRST_PAGE = 20;
@@ -210,9 +214,7 @@ async function compactRows(
     orders.apply(row);
     for (const effect of row.effects) if (effect.type === 'open') after.oid = effect.oid;
   }
-  await compactSigners(tx, rows);
-  await compactMakers(tx, rows);
-  await compactAgents(tx, rows);
+  await allOrFirstError([compactSigners(tx, rows), compactMakers(tx, rows), compactAgents(tx, rows)]);
   return after;
 }
 

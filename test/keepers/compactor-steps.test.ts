@@ -37,7 +37,7 @@ describe('steps of the compactor', function () {
     for (let i = 0; i < 20; i += 1) size.note(10, { effects: size.limits().effects, generations: 0 });
     expect(size.limits()).to.deep.equal({ effects: 20_000, generations: 2_000 });
     for (let i = 0; i < 20; i += 1) size.note(1_000, null);
-    expect(size.limits()).to.deep.equal({ effects: 100, generations: 10 });
+    expect(size.limits()).to.deep.equal({ effects: 500, generations: 50 });
   });
 
   forEachDatabase((_name, open) => {
