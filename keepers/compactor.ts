@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { compactionBounds, compactStep, surplusSeqOf, type CompactionStep } from '../ledger/orders/compaction.js';
+import {
+  compactionBounds,
+  compactStep,
+  surplusSeqOf,
+  type CompactionBounds,
+  type CompactionStep,
+} from '../ledger/orders/compaction.js';
 import { readCompactionPosition } from '../ledger/orders/compacted-book.js';
+import { createForgetting } from '../ledger/orders/forgetting.js';
 import type { Writer } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';
@@ -32,14 +39,39 @@ const INTERVAL_MS = 60_000;
  * repeat its action over an edge.
  */
 export const LEAST_AGE_MS = 300_000;
-/** A step blocks order commits while it runs: some tens of milliseconds, and 0.14 s where each row replaces fifty orders. Between two steps commits run. */
-const STEP = { effects: 2_000, generations: 200 };
-const PAUSE_MS = 50;
+/** A step blocks order commits while it runs, so how much it does follows from how long the ones before it took. Between two steps commits run. */
+const HOLD_MS = 50;
+/** Effects of the rows of a step: in smaller ones most of the time is that of any step. A round begins with no more than `first`. */
+const EFFECTS = { least: 500, first: 2_000, most: 20_000 };
+const EFFECTS_PER_GENERATION = 10;
 
 /** Compacts the rows of the order log that are no longer needed one by one into the compacted book. */
 export function createCompactor(deps: CompactorDeps): Compactor {
   const { writer, retentionMs, maxRows, closedOrders, logger } = deps;
+  const forgetting = createForgetting();
+  const size = createStepSize();
   let wasOver = false;
+
+  /** One step, and how long it held the writer. */
+  async function runStep(rule: Parameters<typeof compactionBounds>[1]) {
+    const limits = { ...size.limits(), closedOrders };
+    let beganMs = 0;
+    try {
+      const done = await writer.tx(async (tx) => {
+        beganMs = performance.now();
+        // Computed in the same transaction: later publications are cut from newer rows.
+        const bounds: CompactionBounds | null = await compactionBounds(tx, rule);
+        const step = bounds === null ? null : await compactStep(tx, bounds, limits, forgetting);
+        return { step, at: await readCompactionPosition(tx) };
+      });
+      const heldMs = performance.now() - beganMs;
+      size.note(heldMs, done.step);
+      return { ...done, heldMs };
+    } catch (error) {
+      forgetting.reset();
+      throw error;
+    }
+  }
 
   async function compact(signal: AbortSignal): Promise<CompactionStep> {
     const total: CompactionStep = { orderRows: 0, surplusRows: 0, generations: 0 };
@@ -52,19 +84,16 @@ export function createCompactor(deps: CompactorDeps): Compactor {
       reorgBlocks: MAX_REORG_BLOCKS,
     };
     let heldRows = 0;
+    size.restart();
     while (!signal.aborted) {
-      const { step, at } = await writer.tx(async (tx) => {
-        // Computed in the same transaction: later publications are cut from newer rows.
-        const bounds = await compactionBounds(tx, rule);
-        const step = bounds === null ? null : await compactStep(tx, bounds, { ...STEP, closedOrders });
-        return { step, at: await readCompactionPosition(tx) };
-      });
+      const { step, at, heldMs } = await runStep(rule);
       heldRows = Math.max(0, rule.surplusSeq - at.orderSeq);
       if (step === null || (step.orderRows === 0 && step.generations === 0)) break;
       total.orderRows += step.orderRows;
       total.surplusRows += step.surplusRows;
       total.generations += step.generations;
-      await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+      // Half of the time is left to everything else that this process does.
+      await delay(Math.min(HOLD_MS, heldMs), undefined, { signal }).catch(() => undefined);
     }
     if (total.orderRows > 0) logger.info({ ...total }, 'compacted the order log');
     if (!signal.aborted) tell(heldRows);
@@ -90,5 +119,28 @@ export function createCompactor(deps: CompactorDeps): Compactor {
         signal,
         logger,
       }),
+  };
+}
+
+interface StepSize {
+  limits(): { effects: number; generations: number };
+  /** Halves what a step may do after one that took too long, and lets it grow after one that used it up in less than half the time. */
+  note(heldMs: number, step: { effects: number; generations: number } | null): void;
+  /** For a new round. */
+  restart(): void;
+}
+
+export function createStepSize(): StepSize {
+  let effects = EFFECTS.first;
+  const limits = () => ({ effects, generations: Math.ceil(effects / EFFECTS_PER_GENERATION) });
+  return {
+    limits,
+    note(heldMs, step) {
+      // Without this, rounds that find little to do would make the next step as large as possible.
+      const isUsed = step !== null && (step.effects > effects / 2 || step.generations === limits().generations);
+      if (heldMs > HOLD_MS) effects = Math.max(EFFECTS.least, Math.floor(effects / 2));
+      else if (heldMs < HOLD_MS / 2 && isUsed) effects = Math.min(EFFECTS.most, effects * 2);
+    },
+    restart: () => void (effects = Math.min(effects, EFFECTS.first)),
   };
 }

@@ -191,6 +191,12 @@ export function placeholders(count: number): string {
   return Array(count).fill('?').join(', ');
 }
 
+/**
+ * The items of a JSON list, which is the one binding, as rows with a column `value`, in SQL: of either length the statement is the same
+ * text, which stays prepared.
+ */
+export const jsonItems = (q: Queryable): string => (isSqlite(q) ? 'json_each(?)' : 'json_array_elements(?::json)');
+
 interface Preparing {
   prepare(sql: string): unknown;
 }

@@ -1,17 +1,18 @@
 /** The orders of the compacted book while a step of compaction changes them. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { applyEffect, applyFill, openedOrder } from '../../core/book/order-life.js';
-import type { Address, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
+import type { CloseReason, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow } from '../../core/types.js';
 import { chunks, toColumn, upsertAll } from '../db/columns.js';
+import { allOrFirstError, jsonItems, sendForRows } from '../db/dialects.js';
 import { toCompactedOrder, type CompactedOrder } from './compacted-book.js';
+import type { ClosedOrder, Forgetting } from './forgetting.js';
 import type { Stored } from '../db/tables.js';
 
-/** Most orders of a maker that one step deletes; the next step deletes more. */
-const FORGET_MAX = 5_000;
-
 export interface CompactedOrders {
-  /** Reads orders that are about to change; those that are not kept stay unknown. */
+  /** Reads orders that are about to be reduced or filled; those that are not kept stay unknown. */
   load(oids: readonly number[]): Promise<void>;
+  /** The orders that the row reduces must have been loaded. */
   apply(row: OrderLogRow): void;
   /** Throws RangeError for an order that is not kept: one with a fill always is. */
   fill(fills: readonly OrderFill[], timeMs: number): void;
@@ -19,11 +20,24 @@ export interface CompactedOrders {
   store(keepClosed: number): Promise<void>;
 }
 
-type OrderUpdate = CompactedOrder & { hasFill: boolean };
+interface OrderUpdate extends CompactedOrder {
+  hasFill: boolean;
+  /** Whether it is stored as closed. */
+  wasClosed: boolean;
+}
 
-export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Market[]): CompactedOrders {
+type ClosedRow = Pick<Stored<'folded_orders'>, 'oid' | 'maker' | 'has_fill'> & { closed_ms: number };
+type Ending = Extract<OrderEffect, { type: 'close' | 'reduce' }>;
+
+export function createCompactedOrders(
+  tx: Knex.Transaction,
+  markets: readonly Market[],
+  forgetting: Forgetting,
+): CompactedOrders {
   const drafts = new Map<number, OrderUpdate>();
   const changed = new Set<number>();
+  /** Orders without a draft to close if they are open, with the first close of each. */
+  const closings = new Map<number, { effect: Extract<Ending, { type: 'close' }>; timeMs: number }>();
 
   function lotUnitsOf({ oid, market: index }: OpenOrder): bigint {
     const market = markets[index];
@@ -31,23 +45,36 @@ export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Ma
     return market.lotUnits;
   }
 
+  function end(draft: OrderUpdate, effect: Ending, timeMs: number): void {
+    if (applyEffect(draft, effect, timeMs, lotUnitsOf(draft.order))) changed.add(effect.oid);
+  }
+
   return {
     async load(oids) {
       for (const part of chunks([...new Set(oids)].filter((oid) => !drafts.has(oid)))) {
         const rows = await tx('folded_orders').whereIn('oid', part).select();
-        for (const row of rows) drafts.set(row.oid, { ...toCompactedOrder(row), hasFill: row.has_fill !== 0 });
+        for (const row of rows) {
+          const wasClosed = row.closed_ms !== null;
+          const draft = { ...toCompactedOrder(row), hasFill: row.has_fill !== 0, wasClosed };
+          drafts.set(row.oid, draft);
+          const closing = closings.get(row.oid);
+          if (closing !== undefined) end(draft, closing.effect, closing.timeMs);
+          closings.delete(row.oid);
+        }
       }
     },
     apply(row) {
+      const { timeMs } = row;
       for (const effect of row.effects) {
         if (effect.type === 'open') {
-          drafts.set(effect.oid, { order: openedOrder(row, effect), state: 'open', closedMs: null, hasFill: false });
+          const order = openedOrder(row, effect);
+          drafts.set(effect.oid, { order, state: 'open', closedMs: null, hasFill: false, wasClosed: false });
           changed.add(effect.oid);
         }
         if (effect.type !== 'close' && effect.type !== 'reduce') continue;
         const draft = drafts.get(effect.oid);
-        if (draft === undefined) continue;
-        if (applyEffect(draft, effect, row.timeMs, lotUnitsOf(draft.order))) changed.add(effect.oid);
+        if (draft !== undefined) end(draft, effect, timeMs);
+        else if (effect.type === 'close' && !closings.has(effect.oid)) closings.set(effect.oid, { effect, timeMs });
       }
     },
     fill(fills, timeMs) {
@@ -60,46 +87,38 @@ export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Ma
       }
     },
     async store(keepClosed) {
-      const next = [...changed].map((oid) => toStored(drafts.get(oid)!));
-      await upsertAll(tx, 'folded_orders', ['oid'], next);
-      const makers = new Set(next.filter((row) => row.closed_ms !== null).map((row) => row.maker));
-      for (const maker of makers) await forget(tx, maker, keepClosed);
+      const next = [...changed].map((oid) => drafts.get(oid)!);
+      const blind = [...closings].map(([oid, { effect, timeMs }]): Closing => [oid, effect.reason, timeMs]);
+      const [closed] = await allOrFirstError([
+        closeStored(tx, blind),
+        upsertAll(tx, 'folded_orders', ['oid'], next.map(toStored)),
+      ]);
+      for (const { order, closedMs, hasFill, wasClosed } of next) {
+        if (closedMs !== null && !wasClosed) closed.push({ oid: order.oid, maker: order.maker, closedMs, hasFill });
+      }
+      await forgetting.forget(tx, closed, keepClosed);
     },
   };
 }
 
-async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number): Promise<void> {
-  const newestFirst = [
-    { column: 'closed_ms', order: 'desc' },
-    { column: 'oid', order: 'desc' },
-  ];
-  const closed = () => tx<Stored<'folded_orders'>>('folded_orders').where({ maker }).whereNotNull('closed_ms');
-  const first = await closed().orderBy(newestFirst).offset(keepClosed).limit(1).first('closed_ms', 'oid');
-  if (first === undefined) return;
-  const candidates = await closed()
-    .where({ has_fill: 0 })
-    .where((behind) => {
-      void behind
-        .where('closed_ms', '<', first.closed_ms)
-        .orWhere((same) => void same.where('closed_ms', first.closed_ms).where('oid', '<=', first.oid));
-    })
-    .limit(FORGET_MAX)
-    .select('oid');
-  for (const part of chunks(candidates.map(({ oid }) => oid))) {
-    // Checks all stored fills, also those after the compacted generation. A later one can't come: no live curve has these orders.
-    const filled = await tx('order_fills').whereIn('oid', part).distinct<{ oid: number }[]>('oid');
-    const kept = new Set(filled.map(({ oid }) => oid));
-    if (kept.size > 0)
-      await tx('folded_orders')
-        .whereIn('oid', [...kept])
-        .update({ has_fill: 1 });
-    await tx('folded_orders')
-      .whereIn(
-        'oid',
-        part.filter((oid) => !kept.has(oid)),
-      )
-      .delete();
+type Closing = [oid: number, state: CloseReason, closedMs: number];
+
+/** Closes stored orders that are open, and returns which were. Nothing of them is read before: most of all orders are closed here. */
+async function closeStored(tx: Knex.Transaction, closings: readonly Closing[]): Promise<ClosedOrder[]> {
+  const closed: ClosedOrder[] = [];
+  // The state is compared as an expression, so that orders are found by their oids and not among all that are open.
+  const sql =
+    'update folded_orders as t set state = v.ended_state, closed_ms = v.ended_ms ' +
+    'from (select cast(value ->> 0 as bigint) as ended_oid, value ->> 1 as ended_state, ' +
+    `cast(value ->> 2 as bigint) as ended_ms from ${jsonItems(tx)}) as v ` +
+    "where t.oid = v.ended_oid and coalesce(t.state, '') = 'open' returning oid, maker, closed_ms, has_fill";
+  for (const part of chunks(closings)) {
+    const rows = await sendForRows<ClosedRow>(tx, sql, [JSON.stringify(part)]);
+    for (const { oid, maker, closed_ms: closedMs, has_fill } of rows)
+      closed.push({ oid, maker, closedMs, hasFill: has_fill !== 0 });
+    await nextTurn();
   }
+  return closed;
 }
 
 function toStored({ order, state, closedMs, hasFill }: OrderUpdate): Stored<'folded_orders'> {

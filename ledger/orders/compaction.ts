@@ -9,8 +9,10 @@ import type { Address, OrderLogRow } from '../../core/types.js';
 import { liveRanges } from '../chain/branches.js';
 import { highest, numberIn } from '../db/aggregates.js';
 import { chunks } from '../db/columns.js';
+import { allOrFirstError, sendChange } from '../db/dialects.js';
 import { decodeNonces, readCompactionPosition, type CompactionPosition } from './compacted-book.js';
 import { createCompactedOrders, type CompactedOrders } from './compacted-orders.js';
+import { createForgetting } from './forgetting.js';
 import { lastGeneration } from '../chain/generations.js';
 import { readGenerationEffects, readMarkets } from '../chain/ledger-log.js';
 import { lastOrderSeq, readOrderRows } from './order-log.js';
@@ -27,6 +29,9 @@ export interface CompactionBounds {
   /** Rows beyond the most that are kept: up to this number, and none after this time. Absent while there are none. */
   surplus?: { orderSeq: number; beforeMs: number };
 }
+
+/** A bound lies at most so many live generations ahead; the next step has the next bound. */
+const GENERATIONS_AHEAD = 2_000;
 
 interface CompactionRule {
   nowMs: number;
@@ -59,18 +64,26 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
   const beforeMs = nowMs - rule.retentionMs;
   const surplus = surplusSeq === 0 ? null : { orderSeq: surplusSeq, beforeMs: nowMs - leastAgeMs };
   const upTo = Math.min(head.generation, numberIn(live, 'generation') ?? head.generation);
+  const at = await readCompactionPosition(q);
   const ranges = liveRanges(await readReversals(q), head.generation);
-  const settled = q('generations')
+  // Of the next ones alone: beyond them lie the generations of the whole retention, which a search from the newest would pass in each step.
+  const next = q('generations')
     .where((any) => {
       for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
     })
+    .where('generation', '>', at.generation)
     .where('generation', '<=', upTo)
+    .orderBy('generation')
+    .limit(GENERATIONS_AHEAD)
+    .select('generation', 'to_block', 'block_timestamp_ms');
+  const settled = q
+    .from(next.as('next'))
     .where('to_block', '<=', horizon)
     .where('block_timestamp_ms', '<=', Math.max(beforeMs, surplus === null ? 0 : await timeOfSurplus(q, surplus)));
   const newest = (await lastOrderSeq(q)) - 1;
   return {
     orderSeq: Math.min(numberIn(live, 'orderSeq') ?? newest, newest),
-    generation: (await highest(settled, 'generation')) ?? 0,
+    generation: (await highest(settled, 'generation')) ?? at.generation,
     beforeMs,
     ...(surplus !== null && { surplus }),
   };
@@ -99,7 +112,7 @@ export interface CompactionLimits {
   closedOrders: number;
 }
 
-/** What one step compacted; zeros when nothing was left to compact. */
+/** What was compacted; zeros when nothing was left to compact. */
 export interface CompactionStep {
   orderRows: number;
   /** Of these, those that went because of their number: they were younger than the retention. */
@@ -107,48 +120,74 @@ export interface CompactionStep {
   generations: number;
 }
 
+interface StepDone extends CompactionStep {
+  /** Of its rows. */
+  effects: number;
+}
+
 /**
  * One step towards the bounds, inside a transaction of the order log's writer. The state after it depends only on how far it has come,
- * not on the size of the steps.
+ * not on the size of the steps, nor on what `forgetting` remembers of the ones before.
  */
 export async function compactStep(
   tx: Knex.Transaction,
   bounds: CompactionBounds,
   limits: CompactionLimits,
-): Promise<CompactionStep> {
-  const at = await readCompactionPosition(tx);
-  const orders = createCompactedOrders(tx, await readMarkets(tx));
-  const rows = await takeRows(tx, at, bounds, limits.effects);
+  forgetting = createForgetting(),
+): Promise<StepDone> {
+  const [at, markets] = await allOrFirstError([readCompactionPosition(tx), readMarkets(tx)]);
+  const orders = createCompactedOrders(tx, markets, forgetting);
+  const rows = await takeRows(tx, at, bounds, { effects: limits.effects, isNew: forgetting.isNew });
   const afterRows = await compactRows(tx, at, rows, orders);
   const generation = await compactGenerations(tx, afterRows, bounds.generation, limits.generations, orders);
   const surplusRows = rows.filter(({ timeMs }) => timeMs > bounds.beforeMs).length;
-  const step = { orderRows: rows.length, surplusRows, generations: generation - at.generation };
+  const effects = rows.reduce((sum, row) => sum + row.effects.length, 0);
+  const step = { orderRows: rows.length, surplusRows, generations: generation - at.generation, effects };
   if (step.orderRows === 0 && step.generations === 0) return step;
-  await orders.store(limits.closedOrders);
   const { orderSeq, oid, timeMs } = afterRows;
-  await tx('fold_position')
-    .insert({ id: 1, order_seq: orderSeq, generation, oid, time_ms: timeMs })
-    .onConflict('id')
-    .merge();
-  await tx('order_log').where('order_seq', '<=', orderSeq).delete();
+  await allOrFirstError([
+    orders.store(limits.closedOrders),
+    sendChange(tx, MOVE, [orderSeq, generation, oid, timeMs]),
+    sendChange(tx, 'delete from order_log where order_seq <= ?', [orderSeq]),
+  ]);
   return step;
 }
+
+const MOVE =
+  'insert into fold_position (id, order_seq, generation, oid, time_ms) values (1, ?, ?, ?, ?) on conflict (id) do update ' +
+  'set order_seq = excluded.order_seq, generation = excluded.generation, oid = excluded.oid, time_ms = excluded.time_ms';
+
+/** Rows that are read first; how many more a step needs is known from them. */
+const FIRST_PAGE = 20;
+const MAX_PAGE = 1_000;
+/** Makers of which a step looks for the edge of their known orders: one takes a millisecond. */
+const NEW_MAKERS = 20;
 
 /** The oldest rows within the bounds; at least one when there is one. */
 async function takeRows(
   q: Queryable,
   at: CompactionPosition,
   bounds: CompactionBounds,
-  effects: number,
+  { effects, isNew }: { effects: number; isNew: (maker: Address) => boolean },
 ): Promise<OrderLogRow[]> {
-  if (bounds.orderSeq <= at.orderSeq) return [];
-  const rows = await readOrderRows(q, { after: at.orderSeq, upTo: bounds.orderSeq, limit: Math.min(effects, 1_000) });
   const taken: OrderLogRow[] = [];
+  const newMakers = new Set<Address>();
   let left = effects;
-  for (const row of rows) {
-    if (!isOver(row, bounds) || (taken.length > 0 && row.effects.length > left)) break;
+  function take(row: OrderLogRow): boolean {
+    const isFirst = taken.length === 0;
+    if (!isOver(row, bounds) || (!isFirst && row.effects.length > left)) return false;
+    if (isNew(row.maker) && row.effects.some(({ type }) => type === 'close')) newMakers.add(row.maker);
+    if (!isFirst && newMakers.size > NEW_MAKERS) return false;
     taken.push(row);
     left -= Math.max(1, row.effects.length);
+    return true;
+  }
+  for (let limit = FIRST_PAGE; left > 0;) {
+    const after = at.orderSeq + taken.length;
+    if (bounds.orderSeq <= after) break;
+    const rows = await readOrderRows(q, { after, upTo: bounds.orderSeq, limit });
+    if (!rows.every(take) || rows.length < limit) break;
+    limit = Math.min(MAX_PAGE, Math.max(1, Math.ceil((left * taken.length) / (effects - left))));
   }
   return taken;
 }
@@ -167,11 +206,7 @@ async function compactRows(
 ): Promise<CompactionPosition> {
   if (rows.length === 0) return at;
   const after = { ...at };
-  await orders.load(
-    rows.flatMap(({ effects }) =>
-      effects.flatMap((one) => (one.type === 'close' || one.type === 'reduce' ? [one.oid] : [])),
-    ),
-  );
+  await orders.load(rows.flatMap(({ effects }) => effects.flatMap((one) => (one.type === 'reduce' ? [one.oid] : []))));
   for (const row of rows) {
     if (row.orderSeq !== after.orderSeq + 1) throw new RangeError(`order row ${after.orderSeq + 1} is missing`);
     after.orderSeq = row.orderSeq;
@@ -179,9 +214,7 @@ async function compactRows(
     orders.apply(row);
     for (const effect of row.effects) if (effect.type === 'open') after.oid = effect.oid;
   }
-  await compactSigners(tx, rows);
-  await compactMakers(tx, rows);
-  await compactAgents(tx, rows);
+  await allOrFirstError([compactSigners(tx, rows), compactMakers(tx, rows), compactAgents(tx, rows)]);
   return after;
 }
 
@@ -269,9 +302,11 @@ async function compactGenerations(
   const taken = early === -1 ? effects : effects.slice(0, early);
   const filling = taken.filter(({ orderFills }) => orderFills.length > 0);
   await orders.load(filling.flatMap(({ orderFills }) => orderFills.map(({ oid }) => oid)));
-  for (const { generation, orderFills } of filling) {
-    const row = await tx('generations').where({ generation }).first();
-    orders.fill(orderFills, row!.block_timestamp_ms);
+  const timeMsOf = new Map<number, number>();
+  for (const part of chunks(filling.map(({ generation }) => generation))) {
+    const times = await tx('generations').whereIn('generation', part).select('generation', 'block_timestamp_ms');
+    for (const row of times) timeMsOf.set(row.generation, row.block_timestamp_ms);
   }
+  for (const { generation, orderFills } of filling) orders.fill(orderFills, timeMsOf.get(generation)!);
   return taken.at(-1)?.generation ?? at.generation;
 }
