@@ -44,6 +44,7 @@ interface OpsSources {
   /** Whether reads are served, by the gateway itself or while it waits for its logs, or by a reader. */
   serving(): Readiness;
   gateway: MetricSources['gateway'];
+  nats: MetricSources['nats'];
   /** Null while everything that this process runs is alive. */
   failure(): string | null;
   /** Of a reader or an edge. */
@@ -211,6 +212,7 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
     replica: sources.replica ?? (() => null),
     edge: sources.edge ?? (() => null),
     gateway: sources.gateway,
+    nats: sources.nats,
     nowMs,
   };
 }
