@@ -106,10 +106,12 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
         generation: status.durableInventoryRevision,
       };
     },
-    solvency: () =>
-      shared
-        .watcherStatus()
-        .solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits })),
+    solvency() {
+      // A process that waits for its logs follows no ledger yet; its other metrics are wanted all the same.
+      if (!sources.started()) return [];
+      const { solvency } = shared.watcherStatus();
+      return solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits }));
+    },
     tokens() {
       if (!sources.started()) return [];
       const { findings } = shared.watcherStatus();
