@@ -29,12 +29,11 @@ exec "$@"
 `;
 
 export type ServerName = 'primary' | 'replica';
-export const SERVERS = ['primary', 'replica'] as const;
+const SERVERS = ['primary', 'replica'] as const;
 
 type Settings = Readonly<Record<string, string>>;
 
 export interface ComposeServers {
-  port(name: ServerName): number;
   /** A server's URL, as an operator's settings name it, at the address that it has here. */
   urlOf(written: string): string;
   /** Folder with a server's data. */
@@ -137,7 +136,6 @@ export async function composeServers(bin: string): Promise<ComposeServers> {
   };
 
   return {
-    port: (name) => servers[name].port,
     urlOf(written) {
       const url = new URL(written);
       const { port } = servers[isNamed(url.hostname)];
