@@ -44,6 +44,7 @@ interface OpsSources {
   /** Whether reads are served, by the gateway itself or while it waits for its logs, or by a reader. */
   serving(): Readiness;
   gateway: MetricSources['gateway'];
+  nats: MetricSources['nats'];
   /** Null while everything that this process runs is alive. */
   failure(): string | null;
   /** Of a reader or an edge. */
@@ -105,10 +106,12 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
         generation: status.durableInventoryRevision,
       };
     },
-    solvency: () =>
-      shared
-        .watcherStatus()
-        .solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits })),
+    solvency() {
+      // A process that waits for its logs follows no ledger yet; its other metrics are wanted all the same.
+      if (!sources.started()) return [];
+      const { solvency } = shared.watcherStatus();
+      return solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits }));
+    },
     tokens() {
       if (!sources.started()) return [];
       const { findings } = shared.watcherStatus();
@@ -211,6 +214,7 @@ function metricSources(shared: RoleContext, sources: OpsSources): MetricSources 
     replica: sources.replica ?? (() => null),
     edge: sources.edge ?? (() => null),
     gateway: sources.gateway,
+    nats: sources.nats,
     nowMs,
   };
 }

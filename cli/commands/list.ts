@@ -73,7 +73,7 @@ ${COMMON_OPTIONS}`,
   },
   doctor: {
     summary: 'everything that can be wrong before money moves, and what to do about it',
-    help: `curvebook doctor [--test-alert] [--rpc <urls>] [--port <number>] [--archive <dir>] [options]
+    help: `curvebook doctor [--test-alert] [--roles <list>] [--rpc <urls>] [--port <number>] [--archive <dir>] [options]
 
 Looks at settings, files with secrets, each RPC endpoint (chain, lag, headers, state, logs, receipts, proofs), the clock, the contracts with their
 owner, rights of the keys, balances in hours of gas, markets, Permit2 and swaps, the database with its disk and replicas, ports, the
@@ -82,6 +82,7 @@ judged. Sends nothing and changes nothing. Each line is OK, WARN or FAIL with a 
 anything fails.
 
   --test-alert        send the receiver of alerts (ALERT_WEBHOOK_URL) one to try it
+  --roles <list>      what is judged: the settings of these roles; all without (ROLES)
   --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
   --port <number>     HTTP port (PORT)
   --archive <dir>     the archive (ARCHIVE_DIR)

@@ -114,6 +114,7 @@ export async function startReader(
       },
       edge: () => edge?.facts() ?? null,
       gateway: () => null,
+      nats: () => edge?.facts().connected ?? null,
       failure: () => failure,
       // An alert can't be about a series that is not there.
       replica: () => ({ lagMs: replica.lagMs() ?? Infinity, isBehind: replica.isBehind() }),

@@ -76,7 +76,7 @@ export async function startRoles(
   let ops: Ops | null = null;
   let failure: Error | null = null;
   let isStarting = true;
-  let isOnStandby = false;
+  let standby: HttpHandle | null = null;
   let serving: Promise<Standing | null> = Promise.resolve(null);
   /** Ends of the starts of roles that begin later. */
   let lateEnded: () => Promise<void> = () => Promise.resolve();
@@ -131,8 +131,9 @@ export async function startRoles(
     ops = await startOps(context, {
       started: () => readStatus !== null && !isStarting,
       serving: () =>
-        http !== null || isOnStandby ? { ready: true, reason: null } : { ready: false, reason: 'starting' },
+        http !== null || standby !== null ? { ready: true, reason: null } : { ready: false, reason: 'starting' },
       gateway: () => http?.facts() ?? null,
+      nats: () => (http ?? standby)?.isOnNats() ?? null,
       failure: () => failure?.message ?? null,
     });
     // Beside the start: no role uses an endpoint before it has proven its chain.
@@ -171,7 +172,7 @@ export async function startRoles(
       reader: null,
     };
     if (config.ROLES.includes('gateway')) {
-      const onServing = (standing: HttpHandle | null): void => void (isOnStandby = standing !== null);
+      const onServing = (standing: HttpHandle | null): void => void (standby = standing);
       const owned = logs.of('gateway').then(() => undefined);
       serving = serveStandby(context, owned, { ...httpOptions, onServing });
       serving.catch(failUnlessStopped);

@@ -3,7 +3,10 @@ import type { Registry } from 'prom-client';
 import { gauge, one } from './gauge.js';
 import type { MetricSources } from './metric-sources.js';
 
-export function edgeGauges(registry: Registry, { edge, gateway }: Pick<MetricSources, 'edge' | 'gateway'>): void {
+export function edgeGauges(
+  registry: Registry,
+  { edge, gateway, nats }: Pick<MetricSources, 'edge' | 'gateway' | 'nats'>,
+): void {
   gauge(
     registry,
     ['edge_sequencer', '1 while an edge is answered by the gateway that takes actions, else 0; only there'],
@@ -23,10 +26,10 @@ export function edgeGauges(registry: Registry, { edge, gateway }: Pick<MetricSou
   gauge(registry, ['edge_unknown', 'actions that it answered outcome_unknown; only there'], () => one(edge()?.unknown));
   gauge(
     registry,
-    ['nats_connected', '1 while connected to NATS, else 0; of edges and of a gateway that serves them'],
+    ['nats_connected', '1 while connected to NATS, else 0; of edges and of gateways that serve them, also on standby'],
     () => {
-      const connected = edge()?.connected ?? gateway()?.edges?.connected;
-      return one(connected === undefined ? undefined : connected ? 1 : 0);
+      const connected = nats();
+      return one(connected === null ? null : connected ? 1 : 0);
     },
   );
   gauge(registry, ['sequencer_messages', 'messages of edges since the start, by outcome', 'outcome'], () => {

@@ -96,7 +96,7 @@ export interface GatewayFacts {
   /** The library that recovers signatures. */
   signatureBackend: string;
   /** What it does for edges; null while it serves none. */
-  edges: (SequencerFacts & { connected: boolean }) | null;
+  edges: SequencerFacts | null;
 }
 
 /** A market as the business sees it; see `readBusiness`. */
@@ -175,5 +175,7 @@ export interface MetricSources {
   /** Replicas of the database by what a commit waits for; null on SQLite. */
   replication(): { counts: Readonly<Record<'sync' | 'async' | 'unknown', number>>; isUnsafe: boolean } | null;
   gateway(): GatewayFacts | null;
+  /** Whether an edge, or a gateway that serves edges or waits to, is connected to NATS. */
+  nats(): boolean | null;
   nowMs(): number;
 }

@@ -1,5 +1,14 @@
 /** `curvebook init`: what it writes is what `deploy` and `serve` read, and nobody loses a file or tells a key by it. */
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -126,11 +135,20 @@ describe('curvebook init', function () {
     const given = ROLES.map((role, i) => `${role.toUpperCase()}_PRIVATE_KEY=${wallets[i]!.privateKey}`);
     writeFileSync(at('given'), `${given.join('\n')}\n`);
     expect((await init(...USUAL, '--env', at('given'))).code).to.equal(0);
+    // Of a deployment whose replica took over.
+    appendFileSync(at('.env'), 'DATABASE_HOST=replica\n');
     const before = [read('.env'), env()] as const;
     const replaced = await init(...USUAL, '--new-keys', '--force');
     expect([replaced.code, replaced.errors]).to.deep.equal([0, '']);
     expect(env()['SETTLER_PRIVATE_KEY']).to.equal(undefined);
-    for (const name of ['DATABASE_PASSWORD', 'GRAFANA_PASSWORD', 'NATS_PASSWORD', 'NATS_EDGE_PASSWORD', 'EDGE_SECRET'])
+    for (const name of [
+      'DATABASE_PASSWORD',
+      'DATABASE_HOST',
+      'GRAFANA_PASSWORD',
+      'NATS_PASSWORD',
+      'NATS_EDGE_PASSWORD',
+      'EDGE_SECRET',
+    ])
       expect(env()[name], name).to.equal(before[1][name]).and.not.equal('');
     const [old, ...more] = readdirSync(folder).filter((name) => name.startsWith('.env.replaced-'));
     expect([read(old!), modeOf(old!), more]).to.deep.equal([before[0], 0o600, []]);

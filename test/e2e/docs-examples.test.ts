@@ -32,6 +32,7 @@ const REASONS = [
   'test/e2e/backup.test.ts runs both',
   'test/e2e/database/partitions.test.ts runs the commands and copies the table by SQL',
   'test/e2e/edge/edge.test.ts starts some, with a server of NATS',
+  'test/e2e/database/containers-doctor.test.ts runs it with the environment of each container',
   'test/e2e/newcomer.test.ts runs it',
   'test/e2e/database/reader.test.ts starts one on a replica',
   'test/ledger/db/replication.test.ts runs its settings',

@@ -10,6 +10,7 @@ import { checkDatabase } from '../../cli/commands/doctor/database.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 import { bindDeployment } from '../../ledger/db/db.js';
+import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { forOneDatabase, locationOf } from '../support/db.js';
 import { natsProgram, startNats } from '../support/nodes/nats.js';
@@ -300,6 +301,35 @@ forOneDatabase((name, open, openBare) =>
       expect((await examine(router)).of('SWAPS', 'fail')).to.have.length(1);
     });
 
+    it('judges how long withdrawals wait, but not those of a sandbox', async () => {
+      const short = await startFaultProxy(suite.chain.rpcUrl);
+      const custodian = Custodian__factory.createInterface();
+      short.fault = ({ method, params }) =>
+        method === 'eth_call' && (params[0] as { data: string }).data === custodian.encodeFunctionData('withdrawDelay')
+          ? { result: custodian.encodeFunctionResult('withdrawDelay', [299]) }
+          : 'pass';
+      const sandbox = await examine({ RPC_URL: short.url });
+      expect(sandbox.of('WITHDRAW_DELAY').map(({ level }) => level)).to.deep.equal(['ok']);
+      const { accounts: _, ...manifest } = suite.chain.manifest;
+      writeFileSync(join(suite.folder, 'real.json'), JSON.stringify(manifest));
+      const real = {
+        MANIFEST: join(suite.folder, 'real.json'),
+        OPERATOR_ADDRESS: suite.chain.address('owner'),
+        POSTER_PRIVATE_KEY: suite.chain.wallet('poster').privateKey,
+        SETTLER_PRIVATE_KEY: suite.chain.wallet('settler').privateKey,
+        EXECUTOR_PRIVATE_KEY: suite.chain.wallet('executor').privateKey,
+      };
+      const warned = await examine({ ...real, RPC_URL: short.url });
+      expect(warned.of('WITHDRAW_DELAY').map(({ level }) => level)).to.deep.equal(['warn']);
+      expect(warned.of('WITHDRAW_DELAY')[0]!.message).to.match(
+        /^a settled withdrawal waits 299 s: .*`curvebook claim lower`/,
+      );
+      await short.close();
+      expect((await examine(real)).of('WITHDRAW_DELAY').map(({ message }) => message)).to.deep.equal([
+        'a settled withdrawal waits 600 s',
+      ]);
+    });
+
     it('judges the gas price, and says what an hour costs', async () => {
       const dearer = await startFaultProxy(suite.chain.rpcUrl);
       const head = (await suite.chain.provider.send('eth_getBlockByNumber', ['latest', false])) as Record<
@@ -454,6 +484,7 @@ forOneDatabase((name, open, openBare) =>
         ['ok'],
         ['ok', 'ok', 'ok'],
       ]);
+      expect(levels('WITHDRAW_DELAY'), 'of the configuration').to.deep.equal(['ok']);
       expect(levels('BALANCE'), 'new keys have no ether').to.deep.equal(['fail', 'fail', 'fail']);
       expect(levels('SECRETS')).to.deep.equal(['ok', 'ok', 'ok', 'ok', 'ok']);
       const deployment = findings.find(({ subject }) => subject === 'deployment')!.message;

@@ -97,8 +97,9 @@ const SOURCES: MetricSources = {
   replica: () => ({ lagMs: 2_500, isBehind: false }),
   gateway: () => ({
     ...{ active: true, sockets: 3, openOrders: 17, queued: 5, signatureBackend: 'wasm' },
-    edges: { connected: true, batches: 4, actions: 90, refused: 2, busy: 1 },
+    edges: { batches: 4, actions: 90, refused: 2, busy: 1 },
   }),
+  nats: () => true,
   edge: () => ({
     ...{ connected: true, sequencer: false, lost: 1 },
     ...{ waiting: 6, batches: 7, actions: 80, resent: 3, unknown: 1 },

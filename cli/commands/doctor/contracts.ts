@@ -18,6 +18,8 @@ const CURVE_BOOK = CurveBook__factory.createInterface();
 const SETTLER = OrderSettler__factory.createInterface();
 /** More than any deployment has; a higher answer is not followed market by market. */
 const MAX_MARKETS = 10_000n;
+/** A person has to notice the halt, reconcile, and have the settler's transaction mined. */
+const LEAST_DELAY_SEC = 300n;
 
 /** Throws for an answer that can't be decoded. */
 async function view(
@@ -68,6 +70,25 @@ export async function checkOwner(
       report.warn('OWNER', name, `${String(owner)} owns it, not ${wanted} as configured`);
     else report.ok('OWNER', name, `${String(owner)} owns it`);
   }
+}
+
+/**
+ * Checks how long a settled claim waits for its payment: a reorganisation can leave one above the balance that it was settled from, and it can be
+ * lowered only while it waits. What a sandbox pays out is worth nothing.
+ */
+export function checkDelay(delaySec: bigint, { isSandbox }: { isSandbox: boolean }, report: Report): void {
+  const text = `a settled withdrawal waits ${delaySec} s`;
+  if (isSandbox || delaySec >= LEAST_DELAY_SEC) report.ok('WITHDRAW_DELAY', 'custodian', text);
+  else
+    report.warn(
+      'WITHDRAW_DELAY',
+      'custodian',
+      `${text}: after a reorganisation it may be more than its maker has, and \`curvebook claim lower\` must come within that time`,
+    );
+}
+
+export async function readDelay(eth: EthReader, { contracts }: BaseConfig['manifest']): Promise<bigint> {
+  return (await view(eth, CUSTODIAN, contracts.custodian, 'withdrawDelay'))[0] as bigint;
 }
 
 /** Checks that each key has exactly the rights of its role on the chain. */

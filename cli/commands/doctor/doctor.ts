@@ -15,12 +15,14 @@ import { print, type Io } from '../command.js';
 import { paintFor } from '../style.js';
 import {
   checkContracts,
+  checkDelay,
   checkMarkets,
   checkNamedKeys,
   checkOwner,
   checkPermit2,
   checkRoles,
   checkSwaps,
+  readDelay,
 } from './contracts.js';
 import { checkCosts } from './costs.js';
 import { checkDatabase } from './database.js';
@@ -174,9 +176,15 @@ async function checkChain({ usable, config, plain, configuration, keys }: Chain,
   );
   let markets = configuration?.markets.length ?? 0;
   if (config === null) {
-    if (configuration !== null) checkNamedKeys(keys, configuration, report);
+    if (configuration !== null) {
+      checkNamedKeys(keys, configuration, report);
+      checkDelay(BigInt(configuration.withdrawDelaySec), { isSandbox: false }, report);
+    }
   } else if (await checkContracts(eth, config, report)) {
     await guarded('OWNER', report, () => checkOwner(eth, config.manifest, configuration, report));
+    await guarded('WITHDRAW_DELAY', report, async () =>
+      checkDelay(await readDelay(eth, config.manifest), { isSandbox: config.manifest.accounts.length > 0 }, report),
+    );
     await guarded('ROLES', report, () => checkRoles(eth, config, report));
     await guarded(
       'MARKETS',

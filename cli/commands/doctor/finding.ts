@@ -28,6 +28,8 @@ export const REMEDIES = {
   ROLES:
     'name the address in <chainId>.config.json, and run `npm run deploy -- configure`; or use the key that is named there',
   BALANCE: 'send ether to the address',
+  WITHDRAW_DELAY:
+    'set withdrawDelaySec to 300 at least in <chainId>.config.json, and run `npm run deploy -- configure`; it holds for claims that are settled later',
   PERMIT2: 'signed orders wait for it: anybody may deploy Permit2 at its address',
   SWAPS: 'mend the addresses of the swap settings, or run `npm run deploy -- configure`',
   MARKETS:
@@ -42,7 +44,8 @@ export const REMEDIES = {
   NATS: 'mend NATS_URL and its login, or start that server; name all servers of a cluster of three',
   PORT: 'stop what listens there, or set another port',
   METRICS: 'set METRICS_PORT: alerts, probes and dashboards need it',
-  ALERTS: 'mend ALERT_WEBHOOK_URL or its receiver; `doctor --test-alert` sends it a test alert',
+  ALERTS:
+    'mend ALERT_WEBHOOK_URL or its receiver, which containers reach by its name, not at 127.0.0.1; `doctor --test-alert` sends it a test alert',
   ARCHIVE: 'set ARCHIVE_DIR to a folder on another disk that this user may write to',
   COST: 'nothing to do',
 } as const;

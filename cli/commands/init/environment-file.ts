@@ -5,6 +5,7 @@ import { ConfigError } from '../../errors.js';
 /** What compose wants beside the settings of `serve`. */
 const OF_COMPOSE: Readonly<Record<string, string>> = {
   DATABASE_PASSWORD: "password of compose's database",
+  DATABASE_HOST: "which of compose's databases is the primary",
   GRAFANA_PASSWORD: "password of Grafana's admin",
   NATS_EDGE_PASSWORD: "password of edges at compose's NATS; NATS_PASSWORD is of gateways",
   ALERT_WEBHOOK_URL: 'where alerts are posted to, as JSON',

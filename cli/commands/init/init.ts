@@ -66,6 +66,8 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
     ALERT_WEBHOOK_URL: answers.alertUrl,
     // A database that exists knows the old ones only.
     DATABASE_PASSWORD: old['DATABASE_PASSWORD'] || newPassword(),
+    // Without it processes would go back to a primary that was lost, or to an empty one.
+    ...(old['DATABASE_HOST'] ? { DATABASE_HOST: old['DATABASE_HOST'] } : {}),
     GRAFANA_PASSWORD: old['GRAFANA_PASSWORD'] || newPassword(),
     NATS_PASSWORD: old['NATS_PASSWORD'] || newPassword(),
     NATS_EDGE_PASSWORD: old['NATS_EDGE_PASSWORD'] || newPassword(),

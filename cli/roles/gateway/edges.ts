@@ -10,7 +10,10 @@ import type { RoleContext } from '../context.js';
 interface Edges {
   /** Takes actions of edges from now on, by this right to append. Called at most once. */
   open(writer: Writer): void;
-  facts(): (SequencerFacts & { connected: boolean }) | null;
+  /** Null before that. */
+  facts(): SequencerFacts | null;
+  /** To NATS; from the start on, so that a standby that takes over is reached at once. */
+  isConnected(): boolean;
   /** Takes no more. What was begun is answered. */
   close(): Promise<void>;
 }
@@ -38,7 +41,8 @@ export function serveEdges(context: RoleContext<Config>, gateway: Gateway): Edge
       });
       leave = bus.serve(subjectOf(deploymentId, writer.epoch), sequencer.handle);
     },
-    facts: () => (sequencer === null ? null : { ...sequencer.facts(), connected: bus.isConnected() }),
+    facts: () => sequencer?.facts() ?? null,
+    isConnected: bus.isConnected,
     async close() {
       leave();
       await gateway.idle();

@@ -49,6 +49,8 @@ export interface HttpHandle {
   /** Ends every WebSocket because what is read is too old. */
   disconnect(): void;
   facts(): GatewayFacts;
+  /** Whether NATS is reached, by which edges hand actions over; null where none are served. */
+  isOnNats(): boolean | null;
   /** Stops answering; the address stays open, and requests wait for the next application. */
   close(): Promise<void>;
 }
@@ -217,6 +219,7 @@ export async function startHttp(
         edges: edges?.facts() ?? null,
       };
     },
+    isOnNats: () => edges?.isConnected() ?? null,
     async close() {
       await edges?.close();
       await Promise.all([stream.close(), answering.leave()]);

@@ -134,6 +134,20 @@ if (program !== null) {
         expect(edgeAfter.get('curvebook_edge_sequencer')).to.equal(1);
         expect([edgeAfter, gatewayAfter].map((of) => of.get('curvebook_nats_connected'))).to.deep.equal([1, 1]);
       });
+
+      it('know of a gateway on standby whether it would be reached', async () => {
+        const { child, metrics } = await edges.standby();
+        const says = (value: number) =>
+          until(`the standby to say ${value}`, async () => (await metrics()).get('curvebook_nats_connected') === value);
+        await says(1);
+        expect((await metrics()).get('curvebook_gateway_active'), 'it serves no edges yet').to.not.equal(1);
+        await edges.nats.kill();
+        await says(0);
+        await edges.nats.start();
+        await says(1);
+        await child.end('SIGKILL');
+        await edges.untilReady();
+      });
     });
   });
 }

@@ -1,105 +1,98 @@
 /** The scripts by which the profile `scaled` sets up its primary and its replica, with the servers of this machine. */
-import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { delimiter, join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
-import { freePort } from '../../../deploy/sandbox/ports.js';
-import {
-  asPostgres,
-  newFolder,
-  postgresBinaries,
-  run,
-  startCluster,
-  type Cluster,
-} from '../../support/nodes/clusters.js';
+import { composeServers, type ComposeServers } from '../../support/nodes/compose-servers.js';
+import { asPostgres, postgresBinaries } from '../../support/nodes/clusters.js';
 import { ofProfile } from '../../support/console/compose.js';
 import { until } from '../../support/stack.js';
 
-const ops = fileURLToPath(new URL('../../../deploy/ops/postgres/', import.meta.url));
 const bin = postgresBinaries();
+const PASSWORD = 'se-cret';
+const SETTINGS = { DATABASE_PASSWORD: PASSWORD };
 
 if (bin !== null)
   describe('the database of the profile scaled', function () {
     this.timeout(180_000);
-    let primary: Cluster;
-    let replica: ChildProcess | undefined;
-    const folders: string[] = [];
+    let servers: ComposeServers;
 
-    before(async () => {
-      primary = await startCluster(bin);
+    beforeEach(async () => {
+      servers = await composeServers(bin);
     });
-    after(async () => {
-      if (replica !== undefined && replica.exitCode === null) {
-        const ended = new Promise((resolve) => replica!.once('exit', resolve));
-        replica.kill('SIGINT');
-        await ended;
-      }
-      await primary?.close();
-      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-    });
+    afterEach(() => servers?.close());
 
-    const envOf = (env: Record<string, string>): Record<string, string> => ({
-      ...env,
-      PATH: `${bin}${delimiter}${process.env['PATH']}`,
-    });
+    const connected = async (name: 'primary' | 'replica'): Promise<pg.Client> => {
+      const client = new pg.Client({
+        connectionString: servers.urlOf(`postgres://curvebook:${PASSWORD}@${name}/curvebook`),
+      });
+      await client.connect();
+      return client;
+    };
+    const states = async (client: pg.Client): Promise<string> => {
+      const { rows } = await client.query<{ sync_state: string }>(
+        `select sync_state from pg_stat_replication where application_name = 'replica' and state = 'streaming'`,
+      );
+      return rows.map(({ sync_state: state }) => state).join();
+    };
 
     it('waits for its replica with each commit, once the replica is there, and follows after a restart', async () => {
-      const { port, pathname } = new URL(primary.url);
-      await run(
-        'env',
-        ...Object.entries(envOf({ PGHOST: '127.0.0.1', PGPORT: port, PGDATA: primary.folder })).map((one) =>
-          one.join('='),
-        ),
-        ...['POSTGRES_USER=postgres', 'POSTGRES_PASSWORD=se cret', `POSTGRES_DB=${pathname.slice(1)}`],
-        ...['sh', join(ops, 'primary.sh')],
-      );
-      expect(readFileSync(join(primary.folder, 'pg_hba.conf'), 'utf8')).to.match(/^host replication replica samenet /m);
-      await primary.reload();
-
-      const folder = newFolder();
-      folders.push(folder);
-      const data = join(folder, 'replica');
-      const own = await freePort('127.0.0.1');
-      const [, { command = [], environment = {} }] = ofProfile('scaled').find(([name]) => name === 'replica')!;
-      expect(Object.keys(environment)).to.deep.equal(['PGDATA', 'PGPASSWORD', 'PRIMARY_HOST']);
-      const start = (): void => {
-        const [program = '', ...args] = [...asPostgres, 'sh', join(ops, 'replica.sh'), ...command];
-        const places = ['-p', `${own}`, '-c', `unix_socket_directories=`, '-c', 'listen_addresses=127.0.0.1'];
-        const env = { PGDATA: data, PGPASSWORD: 'se cret', PRIMARY_HOST: '127.0.0.1', PRIMARY_PORT: port };
-        replica = spawn(program, [...args, ...places], { cwd: folder, env: envOf(env), stdio: 'ignore' });
-      };
+      for (const name of ['primary', 'replica']) {
+        const [, { environment = {} }] = ofProfile('scaled').find(([one]) => one === name)!;
+        expect(Object.keys(environment), name).to.include.members(['PGDATA', 'PGPASSWORD', 'PRIMARY_HOST']);
+      }
       // What is left of a copy that was cut off is not taken for one.
-      mkdirSync(`${data}.partial`);
-      start();
-
-      const client = new pg.Client({ connectionString: primary.url });
-      await client.connect();
-      const states = async (): Promise<string[]> => {
-        const { rows } = await client.query<{ sync_state: string }>(
-          `select sync_state from pg_stat_replication where application_name = 'replica' and state = 'streaming'`,
-        );
-        return rows.map(({ sync_state: state }) => state);
-      };
+      const data = servers.data('replica');
+      const left = [join(data, 'base'), join(data, 'copy', 'base')];
+      for (const folder of left) {
+        mkdirSync(folder, { recursive: true });
+        writeFileSync(join(folder, 'of-another-time'), '');
+      }
+      if (asPostgres.length > 0) execFileSync('chown', ['-R', 'postgres:', data]);
+      // Whichever of them is started first.
+      await servers.up('replica', SETTINGS);
+      await servers.up('primary', SETTINGS);
+      await servers.untilHealthy('replica');
+      expect(readFileSync(join(servers.data('primary'), 'pg_hba.conf'), 'utf8')).to.match(
+        /^host replication replica samenet /m,
+      );
+      const client = await connected('primary');
       try {
-        await until('the replica to be waited for', async () => (await states()).join() === 'quorum');
-        expect([existsSync(`${data}.partial`), existsSync(data)]).to.deep.equal([false, true]);
+        await until('the replica to be waited for', async () => (await states(client)) === 'quorum');
+        expect([
+          ...left.map((one) => existsSync(join(one, 'of-another-time'))),
+          existsSync(join(data, 'copy')),
+        ]).to.deep.equal([false, false, false]);
         await client.query('create table acknowledged (n int)');
         await client.query('insert into acknowledged values (1)');
-        const there = new pg.Client({ connectionString: primary.url.replace(`:${port}`, `:${own}`) });
-        await there.connect();
+        const there = await connected('replica');
         const { rows } = await there.query('select n from acknowledged');
         await there.end();
         expect(rows).to.deep.equal([{ n: 1 }]);
 
-        const ended = new Promise((resolve) => replica!.once('exit', resolve));
-        replica!.kill('SIGINT');
-        await ended;
-        start();
-        await until('the replica to follow again', async () => (await states()).join() === 'quorum');
+        await servers.end('replica', 'SIGINT');
+        await servers.up('replica', SETTINGS);
+        await until('the replica to follow again', async () => (await states(client)) === 'quorum');
       } finally {
         await client.end();
       }
+    });
+
+    it('makes no replica of a server that was a primary before it is emptied, and no primary of a replica before it is promoted', async () => {
+      await servers.up('primary', SETTINGS);
+      await servers.up('replica', SETTINGS);
+      for (const name of ['primary', 'replica'] as const) await servers.untilHealthy(name);
+      const elsewhere = { ...SETTINGS, DATABASE_HOST: 'replica' };
+      await servers.up('replica', elsewhere);
+      await servers.untilHealthy('replica');
+      const client = await connected('replica');
+      const { rows } = await client.query('select pg_is_in_recovery() as waits');
+      await client.end();
+      expect(rows).to.deep.equal([{ waits: true }]);
+      await servers.up('primary', elsewhere);
+      await until('the old primary to refuse', async () => servers.said('primary') !== null);
+      expect(servers.said('primary')).to.match(/is of a primary, and DATABASE_HOST names another one \(replica\)/);
+      expect(existsSync(join(servers.data('primary'), 'PG_VERSION')), 'nothing is thrown away').to.equal(true);
     });
   });

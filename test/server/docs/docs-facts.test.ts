@@ -275,6 +275,7 @@ describe('the guides', () => {
       'EXPLORER_API_KEY',
       'GRAFANA_PASSWORD',
       'ALERT_WEBHOOK_URL',
+      'DATABASE_HOST',
       'DATABASE_PASSWORD',
       'NATS_EDGE_PASSWORD',
       'NODE_OPTIONS',

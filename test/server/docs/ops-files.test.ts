@@ -1,6 +1,9 @@
 /** The files that watch a deployment agree with the program: roles, settings, metrics, alerts and their remedies. */
 import { EDGE, edgeSettings } from '../../../cli/settings/edge.js';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { settingsSchema } from '../../../cli/config.js';
@@ -8,6 +11,7 @@ import { ROLE_NAMES } from '../../../ledger/roles.js';
 import { SETTINGS_DOC, settingsDoc } from '../../../cli/settings-doc.js';
 import { createMetrics } from '../../../server/ops/metrics.js';
 import { PROFILES, isOurs, ofProfile, services, type Profile } from '../../support/console/compose.js';
+import { complaintsOf, haproxyProgram } from '../../support/nodes/haproxy.js';
 import { SILENT_METRICS } from '../../support/api/silent-metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
@@ -37,6 +41,8 @@ const panels = dashboards.flatMap((text) => (JSON.parse(text) as { panels: Panel
 const ours = Object.entries(services).filter(([, service]) => isOurs(service));
 const oursOf = (profile: Profile) => ofProfile(profile).filter(([, service]) => isOurs(service));
 
+const haproxy = haproxyProgram();
+
 describe('The files for operators', () => {
   it('run each role as often as the profile says, by the command that people use, with settings that exist', () => {
     const rolesOf = (profile: Profile) =>
@@ -48,7 +54,9 @@ describe('The files for operators', () => {
     expect(rolesOf('roles')).to.have.members(ROLE_NAMES);
     expect(rolesOf('scaled')).to.have.members([...ROLE_NAMES, ...ROLE_NAMES, EDGE, EDGE]);
     for (const [name, { environment = {} }] of ours) {
-      expect(Object.keys(settingsSchema.shape), name).to.include.members(Object.keys(environment));
+      // What only `doctor` reads.
+      const known = [...Object.keys(settingsSchema.shape), 'ALERT_WEBHOOK_URL'];
+      expect(known, name).to.include.members(Object.keys(environment));
     }
   });
 
@@ -97,6 +105,26 @@ describe('The files for operators', () => {
     for (const [name, { environment }] of [...edges, ...gateways])
       expect(environment?.['TRUST_PROXY'], name).to.equal('${TRUST_PROXY:-true}');
   });
+
+  if (haproxy !== null)
+    it('have a balancer that HAProxy starts with, and it complains of a mistake', () => {
+      const path = fileURLToPath(new URL('../../../deploy/ops/haproxy.cfg', import.meta.url));
+      expect(complaintsOf(haproxy, path)).to.equal('');
+      const folder = mkdtempSync(join(tmpdir(), 'curvebook-haproxy-'));
+      try {
+        const wrong = join(folder, 'haproxy.cfg');
+        for (const [right, mistake] of [
+          ['default_backend ready', 'default_backend readers'],
+          ['retry-on conn-failure', 'retry-on connection-failure'],
+          ['option httpchk GET /active', 'option httpcheck GET /active'],
+        ] as const) {
+          writeFileSync(wrong, read('deploy/ops/haproxy.cfg').replace(right, mistake));
+          expect(complaintsOf(haproxy, wrong), mistake).to.include('ALERT');
+        }
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
 
   it('name all servers of NATS to edges, to gateways, and to each other', () => {
     const servers = Object.entries(services).filter(([, { image }]) => image?.startsWith('nats:'));

@@ -27,5 +27,6 @@ export const SILENT_METRICS: MetricSources = {
   replica: () => null,
   edge: () => null,
   gateway: () => null,
+  nats: () => null,
   nowMs: () => 0,
 };

@@ -15,6 +15,7 @@ export type Profile = (typeof PROFILES)[number];
 export interface Service {
   profiles?: string[];
   user?: string;
+  entrypoint?: string[];
   read_only?: boolean;
   cap_drop?: string[];
   security_opt?: string[];
@@ -75,8 +76,8 @@ export function unpackImage(folder: string): void {
 
 /** What the containers have of their own, and processes of one machine have not. */
 interface Machine {
-  /** What stands in for the server that the file starts; SQLite's file is where its volume is. */
-  databaseUrl: string;
+  /** What stands in for the server that the file starts, or what makes it of the URL in the file; SQLite's file is where its volume is. */
+  databaseUrl: string | ((written: string) => string);
   /** Folder for named volumes. */
   volumes: string;
   /** In place of the published port. */
@@ -102,11 +103,12 @@ export function containerOf(
 ): Container {
   const mounts = volumes.map((volume) => mountOf(interpolate(volume, settings), machine.volumes));
   const env = Object.fromEntries(
-    Object.entries(environment).map(([name, value]) => {
-      const filled = interpolate(value, settings);
-      return [name, mounts.find(({ target }) => target === filled)?.source ?? filled];
-    }),
+    Object.entries(filled(environment, settings)).map(([name, value]) => [
+      name,
+      mounts.find(({ target }) => target === value)?.source ?? value,
+    ]),
   );
+  const { databaseUrl } = machine;
   const sqlite = mounts.find(({ target }) => env['DATABASE_URL']?.startsWith(`sqlite:${target}/`));
   const [kind, ...probe] = healthcheck?.test ?? [];
   if (kind !== 'CMD') throw new Error('a service needs a health check of its own');
@@ -115,12 +117,26 @@ export function containerOf(
     env: {
       ...env,
       DATABASE_URL:
-        sqlite === undefined ? machine.databaseUrl : env['DATABASE_URL']!.replace(sqlite.target, sqlite.source),
+        sqlite !== undefined
+          ? env['DATABASE_URL']!.replace(sqlite.target, sqlite.source)
+          : typeof databaseUrl === 'string'
+            ? databaseUrl
+            : databaseUrl(env['DATABASE_URL'] ?? ''),
       METRICS_PORT: `${machine.metricsPort}`,
     },
     probe,
   };
 }
+
+/** Values of a service's environment as Compose fills them in. */
+export const filled = (
+  environment: Readonly<Record<string, string>>,
+  settings: Readonly<Record<string, string>>,
+): Record<string, string> =>
+  Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, interpolate(value, settings)]));
+
+/** What `docker compose run` starts for a service of ours in place of its command. */
+export const commandInImage = (...args: string[]): string[] => [...entrypoint, ...args];
 
 function mountOf(volume: string, volumes: string): { source: string; target: string } {
   const [source = '', target = ''] = volume.split(':');

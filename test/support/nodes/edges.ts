@@ -29,7 +29,7 @@ export interface Edges {
   revive(index: number): Promise<void>;
   untilReady(): Promise<void>;
   /** A process with the gateway's role that waits for its log. */
-  standby(): Promise<{ url: string; child: Child }>;
+  standby(): Promise<{ url: string; child: Child; metrics(): Promise<Map<string, number>> }>;
   /** What maker1, or this key, signs, with a nonce that nobody used. */
   signed(action: object, privateKey?: string): Promise<SignedBody>;
   post(url: string, body: object): Promise<{ status: number; text: string }>;
@@ -50,6 +50,13 @@ interface EdgesOptions {
   /** Settings of edges alone. */
   edgeEnv?: Record<string, string>;
   blockTimeMs?: number;
+}
+
+/** The samples of a process by name and labels. */
+async function samplesAt(port: number): Promise<Map<string, number>> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const samples = text.matchAll(/^([^#\n].*) (\S+)$/gm);
+  return new Map([...samples].map(([, name, value]) => [name!, Number(value)]));
 }
 
 let lastNonce = 0;
@@ -120,11 +127,12 @@ export async function startEdges(
       until('every edge', async () => (await Promise.all(urls.map((url) => isReady(url)))).every(Boolean)),
     async standby() {
       const port = await freePort('127.0.0.1');
-      const child = serve(port, GATEWAY, {});
+      const ownMetrics = await freePort('127.0.0.1');
+      const child = serve(port, GATEWAY, { METRICS_PORT: `${ownMetrics}` });
       standbys.push(child);
       const url = `http://127.0.0.1:${port}`;
       await until('the standby', () => isReady(url));
-      return { url, child };
+      return { url, child, metrics: () => samplesAt(ownMetrics) };
     },
     signed: (action, privateKey = accountOf(stack, 'maker1').privateKey) =>
       Promise.resolve(signBody(action, privateKey)),
@@ -146,12 +154,7 @@ export async function startEdges(
     async judged() {
       return (await edges.metricsOf(GATEWAY)).get('curvebook_sequencer_messages{outcome="judged"}') ?? -1;
     },
-    async metricsOf(process) {
-      const port = process === GATEWAY ? metricsPort : edgeMetricsPorts[process];
-      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      const samples = text.matchAll(/^([^#\n].*) (\S+)$/gm);
-      return new Map([...samples].map(([, name, value]) => [name!, Number(value)]));
-    },
+    metricsOf: (process) => samplesAt(process === GATEWAY ? metricsPort : edgeMetricsPorts[process]!),
     async query<T>(sql: string, values: unknown[] = []) {
       return (await client.query(sql, values)).rows as T[];
     },
