@@ -100,6 +100,8 @@ forOneDatabase((name, open) => {
     let node: Node;
     let stack: KeeperStack;
     let pool: RpcPool;
+    /** Of the node after each scan: on a slow machine one is over before the next. */
+    let problems: (string | null)[];
 
     beforeEach(async () => {
       site = createSite();
@@ -135,7 +137,11 @@ forOneDatabase((name, open) => {
       await site.swap(true, LOT * 10n);
       await site.mine();
       const from = performance.now();
-      for (let i = 0; i < scans; i += 1) await stack.watcher.scan();
+      problems = [];
+      for (let i = 0; i < scans; i += 1) {
+        await stack.watcher.scan();
+        problems.push(health().problem);
+      }
       const status = stack.watcher.status();
       expect(status.halt).to.equal(null);
       expect(status.nextBlock - 1, 'the head').to.equal(await site.headBlock());
@@ -168,12 +174,12 @@ forOneDatabase((name, open) => {
       Object.assign(node.state, { manner: 'endless', method: 'eth_getLogs' });
       await site.mine(3);
       await poll(3);
-      expect(health().problem).to.match(/refused blocks .*RPC_ANSWER_TOO_LARGE/);
+      expect(problems.join('\n')).to.match(/refused blocks .*RPC_ANSWER_TOO_LARGE/);
       expect(health().counts).to.include({ contradiction: 0 });
       expect(health().counts.silent).to.be.greaterThan(0);
       await sleep(1_100);
       await poll();
-      expect(health().problem).to.match(/RPC_ANSWER_TOO_LARGE/);
+      expect(problems.join('\n')).to.match(/RPC_ANSWER_TOO_LARGE/);
       expect(health().counts).to.include({ contradiction: 1 });
       // Whoever is asked next is asked for longer ranges again.
       await site.mine(20);
@@ -192,10 +198,11 @@ forOneDatabase((name, open) => {
       await start('second', 700);
       await poll();
       Object.assign(node.state, { manner: 'drip', method: 'eth_getLogs' });
-      const took: number[] = [];
-      for (let i = 0; i < 6; i += 1) took.push(await poll());
-      expect(node.state.asked).to.be.greaterThan(0);
-      expect(took.filter((ms) => ms >= 650).length, took.map(Math.round).join()).to.be.lessThan(3);
+      const fromMs = performance.now();
+      for (let i = 0; i < 6; i += 1) await poll();
+      // After 2 s it is asked again, then after 4, and so on.
+      const most = 1 + Math.log2(1 + (performance.now() - fromMs) / 2_000);
+      expect(node.state.asked, `of six; ${most} at most`).to.be.within(1, Math.min(most, 5));
     });
   });
 });
