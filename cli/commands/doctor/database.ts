@@ -9,7 +9,7 @@ import { reasonOf, type Report } from './finding.js';
 
 const LOW_DISK_BYTES = 2n ** 30n;
 /** Connections that one process may open, plus some for commands. */
-const PROCESS_CONNECTIONS = 15;
+export const PROCESS_CONNECTIONS = 15;
 
 /** File systems that lose data on a restart, by Linux's type number. */
 const VOLATILE: Readonly<Record<number, string>> = { 0x01021994: 'tmpfs', 0x858458f6: 'ramfs' };

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { PROCESS_CONNECTIONS } from '../../../cli/commands/doctor/database.js';
 import { settingsSchema } from '../../../cli/config.js';
 import { ROLE_NAMES } from '../../../ledger/roles.js';
 import { SETTINGS_DOC, settingsDoc } from '../../../cli/settings-doc.js';
@@ -125,6 +126,19 @@ describe('The files for operators', () => {
         rmSync(folder, { recursive: true });
       }
     });
+
+  it('let the servers of PostgreSQL take all connections that the processes of the profile may open', () => {
+    for (const profile of PROFILES) {
+      const servers = ofProfile(profile).filter(([, { image }]) => image?.startsWith('postgres:'));
+      expect(servers, profile).to.have.length({ single: 0, roles: 1, scaled: 2 }[profile]);
+      for (const [name, { command = [] }] of servers) {
+        const set = command.find((word) => word.startsWith('max_connections='))?.split('=')[1];
+        // What PostgreSQL has by itself, of which it keeps three back.
+        const most = Number.parseInt(set ?? '100', 10) - 3;
+        expect(most, `${profile}: ${name}`).to.be.at.least(oursOf(profile).length * PROCESS_CONNECTIONS);
+      }
+    }
+  });
 
   it('name all servers of NATS to edges, to gateways, and to each other', () => {
     const servers = Object.entries(services).filter(([, { image }]) => image?.startsWith('nats:'));
