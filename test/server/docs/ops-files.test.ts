@@ -225,10 +225,15 @@ describe('The files for operators', () => {
 
   it('scrape every process of the profile', () => {
     const prometheus = parse(read('deploy/ops/prometheus.yml')) as {
-      scrape_configs: { file_sd_configs: { files: string[] }[] }[];
+      scrape_configs: { file_sd_configs?: { files: string[] }[]; static_configs?: { targets: string[] }[] }[];
     };
-    const files = prometheus.scrape_configs.flatMap((job) => job.file_sd_configs.flatMap((one) => one.files));
+    const files = prometheus.scrape_configs.flatMap((job) => (job.file_sd_configs ?? []).flatMap((one) => one.files));
     expect(files).to.deep.equal(['targets.yml']);
+    const others = prometheus.scrape_configs.flatMap((job) =>
+      (job.static_configs ?? []).flatMap((one) => one.targets.map((target) => target.split(':')[0])),
+    );
+    expect(others).to.deep.equal(['machine']);
+    for (const profile of PROFILES) expect(ofProfile(profile).map(([name]) => name)).to.include.members(others);
     for (const profile of PROFILES) {
       const [, watches] = ofProfile(profile).find(([name]) => name.startsWith('prometheus'))!;
       const mounted = watches.volumes!.find((volume) => volume.endsWith(':/etc/prometheus/targets.yml:ro'))!;
@@ -264,6 +269,8 @@ describe('The files for operators', () => {
       const metrics = expr.match(/curvebook_\w+/g) ?? [];
       // What Prometheus adds by itself, and what the text of an alert may say beside labels.
       const has = new Set([...metrics.flatMap(labelsOf), 'job', 'instance', 'le', '$value']);
+      // Those of node_exporter.
+      if (expr.includes('node_filesystem_')) for (const label of ['device', 'fstype']) has.add(label);
       const selected = [...expr.matchAll(/\{([^}]*)\}/g)].flatMap(
         ([, list]) => list!.match(/\w+(?=\s*(?:=|!))/g) ?? [],
       );
