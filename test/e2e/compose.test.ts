@@ -17,8 +17,9 @@ import {
   unpackImage,
   type Profile,
   type Service,
+  startChainOf,
 } from '../support/console/compose.js';
-import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
+import type { ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/console/program.js';
 import { signBody } from '../support/nodes/edges.js';
 import { natsProgram, type Nats } from '../support/nodes/nats.js';
@@ -80,11 +81,7 @@ describe('The processes of the compose file', function () {
     image = mkdtempSync(join(tmpdir(), 'curvebook-image-'));
     unpackImage(image);
     folder = mkdtempSync(join(tmpdir(), 'curvebook-compose-'));
-    chain = await startManualChain();
-    await chain.provider.send('evm_setIntervalMining', [500]);
-    // As of a real deployment: without accounts, so that each key must come from the environment.
-    const { accounts: _, ...manifest } = chain.manifest;
-    writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
+    chain = await startChainOf(folder);
   });
 
   after(async () => {

@@ -1,6 +1,6 @@
 /** `curvebook doctor` in the containers of the compose file, by the commands of docs/operators.md as they stand there: it judges what each will use. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,10 +16,11 @@ import {
   startNatsServers,
   PROFILES,
   type Profile,
+  startChainOf,
 } from '../../support/console/compose.js';
 import { blocksOf } from '../../support/console/docs.js';
 import { runProgram } from '../../support/console/program.js';
-import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';
+import type { ManualChain } from '../../support/keeper-stack.js';
 import { natsProgram, type Nats } from '../../support/nodes/nats.js';
 import { forPostgresUrl, type TestDatabase } from '../../support/stack.js';
 
@@ -67,10 +68,7 @@ forPostgresUrl((name, open) =>
       mkdirSync(join(folder, 'data'));
       receiver = createServer((_, response) => response.end());
       await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-      chain = await startManualChain();
-      await chain.provider.send('evm_setIntervalMining', [500]);
-      const { accounts: _, ...manifest } = chain.manifest;
-      writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
+      chain = await startChainOf(folder);
     });
     after(async () => {
       await Promise.all(nats.map((server) => server.close()));

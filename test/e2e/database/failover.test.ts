@@ -12,9 +12,16 @@ import { parseEnv } from 'node:util';
 import { expect } from 'chai';
 import { freePort } from '../../../deploy/sandbox/ports.js';
 import { blocksOf } from '../../support/console/docs.js';
-import { commandInImage, containerOf, isOurs, ofProfile, services } from '../../support/console/compose.js';
+import {
+  commandInImage,
+  containerOf,
+  isOurs,
+  ofProfile,
+  services,
+  startChainOf,
+} from '../../support/console/compose.js';
 import { runProgram, startProgram, type Program } from '../../support/console/program.js';
-import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';
+import type { ManualChain } from '../../support/keeper-stack.js';
 import { postgresBinaries } from '../../support/nodes/clusters.js';
 import { composeServers, type ComposeServers, type ServerName } from '../../support/nodes/compose-servers.js';
 import { signBody } from '../../support/nodes/edges.js';
@@ -58,10 +65,7 @@ if (bin !== null)
       httpPort = await freePort('127.0.0.1');
       receiver = createServer((_, response) => response.end());
       await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-      chain = await startManualChain();
-      await chain.provider.send('evm_setIntervalMining', [500]);
-      const { accounts: _, ...manifest } = chain.manifest;
-      writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
+      chain = await startChainOf(folder);
       const settings = {
         MANIFEST: join(folder, 'manifest.json'),
         DATABASE_PASSWORD: 'se-cret',

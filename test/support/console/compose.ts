@@ -1,9 +1,10 @@
 /** The containers of deploy/ops/compose.yaml as processes of this machine: their commands, and their environments from the settings of a deployment. */
-import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { freePort } from '../../../deploy/sandbox/ports.js';
+import { startManualChain, type ManualChain } from '../keeper-stack.js';
 import { startNats, type Nats } from '../nodes/nats.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -152,4 +153,13 @@ function interpolate(text: string, settings: Readonly<Record<string, string>>): 
     if (kind === '?' && value === '') throw new Error(`${name}: ${rest}`);
     return value;
   });
+}
+
+/** A chain as of a real deployment: its manifest, in `folder`, has no accounts, so that each key must come from the environment. */
+export async function startChainOf(folder: string): Promise<ManualChain> {
+  const chain = await startManualChain();
+  await chain.provider.send('evm_setIntervalMining', [500]);
+  const { accounts: _, ...manifest } = chain.manifest;
+  writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
+  return chain;
 }
