@@ -57,6 +57,15 @@ forEachDatabase((name, open) =>
       expect(await stored(dai)).to.equal(18);
     });
 
+    it('are not the word of one of two while the other one, which has just failed, takes more than a second', async () => {
+      const dai = await start(2);
+      lieOn(world.lies[0]!, dai, 'decimals', SIX_PLACES);
+      lieOn(world.lies[1]!, dai, 'decimals', () => delay(1_500).then(() => word(18n)));
+      for (let often = 0; often < 4; often += 1) world.pool.penalize('it failed', world.pool.endpoints[1]!);
+      expect(await world.stack.watcher.scan().catch((error: Error) => error.name)).to.equal('NoMajorityError');
+      expect(await stored(dai)).to.equal(undefined);
+    });
+
     it('are read although two endpoints of three answer later than the first by more than a second', async () => {
       const dai = await start(3);
       for (const late of [1, 2]) lieOn(world.lies[late]!, dai, 'decimals', () => delay(1_200).then(() => word(18n)));
