@@ -1,4 +1,5 @@
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { lastHaltNo } from '../../ledger/chain/halts.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import { readStandingHalt } from '../../keepers/watcher/status.js';
 import type { CommandLine } from '../arguments.js';
@@ -27,6 +28,8 @@ export async function runResume(line: CommandLine, io: Io): Promise<number> {
     }
     const rpc = config.rpcUrls.length === 0 ? null : commandRpc(config);
     const { deploymentBlock, contracts } = config.manifest;
+    // What is found while endpoints are asked was not judged.
+    const upToHaltNo = await lastHaltNo(db.knex);
     const causes = await standingCauses({
       ...{ db, rpc, deploymentBlock, contracts, operator: config.operator, nowMs: Date.now() },
     });
@@ -36,7 +39,8 @@ export async function runResume(line: CommandLine, io: Io): Promise<number> {
       print(io, line, { ok: false, code: 'CAUSE_STANDS', message: text.join('; '), causes: said }, text);
       return EXIT_CAUSE_STANDS;
     }
-    const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
+    const act = { timeMs: Date.now(), kind: 'resume', maker: null, note: '' } as const;
+    const row = await appendOperatorRow(db, act, { upToHaltNo });
     const ended = before.byOperator ? null : { code: before.code, message: before.message };
     print(io, line, { ...row, ended }, [ended === null ? 'resumed' : `resumed; ended ${ended.code}: ${ended.message}`]);
     return 0;

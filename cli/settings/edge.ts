@@ -21,7 +21,7 @@ export const edgeSettings = {
     .pipe(z.array(origin).min(1))
     .optional()
     .describe(
-      'gateways, comma-separated, as this process reaches them, of which it hands to the active one what it can not take itself: a standby actions, and it, a reader and an edge quotes and orders of the swap API. They need TRUST_PROXY for the clients to be told apart. Absent: refused with 503',
+      'gateways, comma-separated, as this process reaches them, of which it hands to the active one what it can not take itself: a standby actions, and it, a reader and an edge quotes and orders of the swap API. Absent: refused with 503',
     ),
   NATS_URL: z
     .string()

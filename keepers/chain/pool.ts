@@ -59,9 +59,15 @@ export interface RpcPool extends Rpc {
    * Asks each endpoint that is not paused, all at once. An endpoint that answers an error, or too late after the others, has no vote; the
    * last error is thrown when there is no vote. The endpoint in use comes first. When fewer than `enough` endpoints (default one) are not
    * paused, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with `isPatient` false until there
-   * is one; paused ones not for long once all others have answered and there is a vote.
+   * is one. With `awaitsPaused` false paused ones are not waited for as long, once all others have answered and there is a vote: for questions
+   * that are asked again, where a vote that is missing decides nothing for good.
    */
-  survey<T>(ask: (rpc: Rpc) => Promise<T>, enough?: number, isPatient?: boolean): Promise<Vote<T>[]>;
+  survey<T>(
+    ask: (rpc: Rpc) => Promise<T>,
+    enough?: number,
+    isPatient?: boolean,
+    awaitsPaused?: boolean,
+  ): Promise<Vote<T>[]>;
   /**
    * Asks all endpoints for their heads, at most once per probe interval. Never rejects. Waits for all of them, or with `isPatient` false
    * not for late ones once one has answered.
@@ -374,7 +380,12 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     throw failureOf(last);
   }
 
-  async function survey<T>(question: (rpc: Rpc) => Promise<T>, enough = 1, isPatient = true): Promise<Vote<T>[]> {
+  async function survey<T>(
+    question: (rpc: Rpc) => Promise<T>,
+    enough = 1,
+    isPatient = true,
+    awaitsPaused = true,
+  ): Promise<Vote<T>[]> {
     const usable = candidates();
     const awake = usable.filter((one) => !rests(one));
     const votes = new Map<Endpoint, T>();
@@ -390,8 +401,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         if (!(error instanceof RpcResponseError)) blame(one, error);
       }
       if (awake.includes(one)) waking -= 1;
-      // Those that have just failed may be back, and are not waited for as if they were well.
-      if (waking === 0 && votes.size > 0) heard.resolve();
+      if (!awaitsPaused && waking === 0 && votes.size > 0) heard.resolve();
     });
     const all = Promise.all(asked);
     await withPatience(all, heard.promise);

@@ -44,7 +44,7 @@ const PAGE = 1_000;
 
 /**
  * Appends one act and returns it with its number. The operator log is held for this one row only; the call rejects with the signal's reason
- * when another process holds it for more than 10 s. A resume clears every halt that is durable now, and no later one. Throws
+ * when another process holds it for more than 10 s. A resume clears every halt that is durable now, or up to `upToHaltNo` when that is less, and no later one. Throws
  * OperatorRowError `bad_maker` unless approve, suspend, lowerClaim and assign, and only they, name an address in lower case, `bad_claim`
  * unless lowerClaim, and only that, says what to lower, `never_approved` for suspending an address that was never approved, `bad_market`
  * unless delist and relist, and only they, name the index of a listed market, and `bad_item` unless assign and the acts on partitions, and only they,
@@ -53,7 +53,11 @@ const PAGE = 1_000;
 export async function appendOperatorRow(
   db: Db,
   act: Omit<OperatorRow, 'operatorSeq'>,
-  { signal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS), also }: { signal?: AbortSignal; also?: Also } = {},
+  {
+    signal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS),
+    also,
+    upToHaltNo = Number.MAX_SAFE_INTEGER,
+  }: { signal?: AbortSignal; also?: Also; upToHaltNo?: number } = {},
 ): Promise<OperatorRow> {
   checkAct(act);
   const writer = await acquireWriter(db, 'operator', { signal });
@@ -76,7 +80,7 @@ export async function appendOperatorRow(
         token: act.lower?.token ?? act.reread?.token ?? null,
         amount_units: act.lower === undefined ? null : toColumn(act.lower.amountUnits),
         item: act.item ?? null,
-        clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
+        clears_halt_no: act.kind === 'resume' ? Math.min(upToHaltNo, await lastHaltNo(tx)) : null,
       });
       await also?.(tx);
       return { ...act, operatorSeq };

@@ -123,12 +123,13 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     nowMs: clock(),
   });
   const resolve = (signer: Address): SignerStanding => resolveSigner(signer, signerView());
+  const isOwner = (): boolean => !commits.isLost();
   const authenticator = createAuthenticator({
     config,
     resolveSigner: resolve,
     resolveAccount: (account) => resolveAccount(account, signerView()),
     // What another process took for an agent is in its order log.
-    refreshOperator: forward === null ? refreshOperator : refreshAll,
+    refreshOperator: () => (isOwner() ? refreshOperator() : refreshAll()),
     clock,
   });
 
@@ -215,15 +216,25 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     const request = authenticator.read(body, hint, bytes);
     const { type } = request.action;
     if (isRefusedType(type)) return { reply: refuse(REFUSALS.unsupportedAction(type)), maker: null };
-    if (commits.isLost() && forward === null) {
-      if (relay === null) throw standby();
-      return { reply: await relay.action(body, hint.address), maker: null };
-    }
+    if (commits.isLost() && forward === null && relay === null) throw standby();
     const authenticated = await authenticator.authenticate(request, hint, bytes);
     if ('refusal' in authenticated) return { reply: refuse(authenticated.refusal), maker: null };
     const { maker, entry } = authenticated;
-    const reply = await (forward === null ? commits.submit(entry) : forwarded(forward, entry, maker));
+    const reply = await (forward === null ? own(entry, body, maker, hint) : forwarded(forward, entry, maker));
     return { reply, maker: reply.status === 'ok' ? maker : null };
+  }
+
+  /** By this process, or, while it stands by, by the active one. */
+  async function own(entry: SignedEntry, body: unknown, maker: Address, hint: ConnectionHint): Promise<ExchangeReply> {
+    if (!commits.isLost() || relay === null) return commits.submit(entry);
+    try {
+      return await relay.action(body, maker, hint.address);
+    } catch (error) {
+      // Nothing was stored, and meanwhile this process has become the one that stores it.
+      const isFree = error instanceof GatewayUnavailableError && error.code === 'standby';
+      if (!isFree || commits.isLost()) throw error;
+      return commits.submit(entry);
+    }
   }
 
   /** Reads the operator log again; if a read is already in progress it may be too old, so another one follows it. */

@@ -48,10 +48,10 @@ export interface Forward {
 /** Where a standby hands actions over to. */
 export interface ActionRelay {
   /**
-   * Hands over an action of a client at this address, and resolves with the reply. Throws GatewayUnavailableError: `standby` when nothing of it
-   * is stored, `outcome_unknown` when it may be; RateLimitedError as the active gateway.
+   * Hands over an action of a maker, whose client is at this address, and resolves with the reply. Throws GatewayUnavailableError: `standby` and
+   * `write_failed` when nothing of it is stored, `outcome_unknown` when it may be; RateLimitedError as the active gateway.
    */
-  action(body: unknown, address: string | undefined): Promise<ExchangeReply>;
+  action(body: unknown, maker: Address, address: string | undefined): Promise<ExchangeReply>;
 }
 
 export interface GatewayDeps {
@@ -60,7 +60,7 @@ export interface GatewayDeps {
   writer: Writer | null;
   /** Where an edge's actions go; left out, a process without a writer refuses them. */
   forward?: Forward | null;
-  /** Of a standby: who hands an action of the wire's shape over to the active gateway, unverified; left out, it is refused. */
+  /** Of a standby: who hands a verified action over to the active gateway; left out, it is refused. */
   relay?: ActionRelay | null;
   config: GatewayConfig;
   readiness: () => Readiness;

@@ -4,7 +4,7 @@ import { MaxUint256, type ContractTransactionResponse } from 'ethers';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readClaim, readTakerFees } from '../../ledger/chain/claims.js';
-import { readHalt } from '../../ledger/chain/halts.js';
+import { lastHaltNo, readHalt } from '../../ledger/chain/halts.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { listOutbox } from '../../ledger/transactions/outbox.js';
 import { fillSeqs } from '../../ledger/views/reads.js';
@@ -272,6 +272,11 @@ describe('what a reorganisation takes back', function () {
       await forks.fork(unlowered);
       await forks.reconcile();
       expect(await custody.standing('maker3', 'WETH')).to.include({ balance: '0', claim: '9' });
+      expect((await readHalt(stack.db.knex))?.code).to.equal('unbacked_claim');
+      // A resume that was judged before this halt does not end it unseen.
+      const upToHaltNo = (await lastHaltNo(stack.db.knex)) - 1;
+      const unseen = { timeMs: 3, kind: 'resume', maker: null, note: '' } as const;
+      await appendOperatorRow(stack.db, unseen, { upToHaltNo });
       expect((await readHalt(stack.db.knex))?.code).to.equal('unbacked_claim');
       await chain.provider.send('eth_sendRawTransaction', [lowering!.raw]);
       await chain.mine();

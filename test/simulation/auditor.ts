@@ -84,6 +84,9 @@ export function createAuditor(
   let haltNo = 0;
   let reversals = 0;
   let orderSeq = 0;
+  let settlementNo = 0;
+  /** When each settlement was first seen in the database. */
+  const settledMs = new Map<number, number>();
   const surplusSinceMs = new Map<string, number>();
   const opened = new Set<number>();
   const closed = new Set<number>();
@@ -141,14 +144,41 @@ export function createAuditor(
       if (scheduler.nowMs() - (surplusSinceMs.get(token) ?? scheduler.nowMs()) > SURPLUS_MS)
         violate(`conservation: the vault has ${held} of ${token}, the ledger ${-units} for a minute`);
     }
+  }
+
+  /** No claim is above its balance, but where a reorganisation took the balance, which a halt tells until the operator has lowered the claim. */
+  function auditClaims(): void {
+    const codes = standingHalts().map(({ code }) => code);
+    if (codes.some((code) => code !== 'unbacked_claim')) return;
     for (const one of rows<{ maker: string; token: string; claim_units: string; balance_units: string | null }>(
       `select claims.maker, claims.token, claim_units, balance_units from claims
        left join balances on account = claims.maker and balances.token = claims.token`,
     )) {
       if (BigInt(one.claim_units) <= BigInt(one.balance_units ?? '0')) continue;
-      // What a reorganisation took the balance of is told by a halt, until the operator has lowered it.
-      if (!mayFollowReorg('unbacked_claim') || !standingHalts().some(({ code }) => code === 'unbacked_claim'))
+      if (codes.length === 0 || !isOfReorg(one))
         violate(`over-claim: ${one.maker} may take ${one.claim_units} of ${one.token} and has ${one.balance_units}`);
+    }
+  }
+
+  /** Whether the settlement of a claim was prepared before the chain, as far as anybody saw it, lost blocks. */
+  function isOfReorg({ maker, token }: { maker: string; token: string }): boolean {
+    if (!mayFollowReorg('unbacked_claim')) return false;
+    const [newest] = rows<{ no: number | null }>(
+      'select max(settlement_no) as no from settlements where maker = ? and token = ?',
+      maker,
+      token,
+    );
+    const preparedMs = settledMs.get(newest?.no ?? 0) ?? Number.NEGATIVE_INFINITY;
+    return preparedMs <= reorganisedMs() + REORG_GRACE_MS;
+  }
+
+  function noteSettlements(): void {
+    for (const { no } of rows<{ no: number }>(
+      'select settlement_no as no from settlements where settlement_no > ? order by settlement_no',
+      settlementNo,
+    )) {
+      settledMs.set(no, scheduler.nowMs());
+      settlementNo = no;
     }
   }
 
@@ -157,9 +187,10 @@ export function createAuditor(
 
   const standingHalts = (): { halt_no: number; code: string; message: string }[] =>
     rows(
-      `select halt_no, code, message from halts where halt_no > max(
-         coalesce((select max(clears_halt_no) from operator_log), 0),
-         coalesce((select max(clears_halt_no) from reversals), 0)) order by halt_no`,
+      `select halt_no, code, message from halts
+       where halt_no > coalesce((select max(clears_halt_no) from operator_log), 0) and not exists (
+         select 1 from reversals where reversals.clears_halt_no >= halts.halt_no
+           and (halts.generation is null or halts.generation > reversals.kept_generation)) order by halt_no`,
     );
 
   function auditReversals(): void {
@@ -326,6 +357,8 @@ export function createAuditor(
       grown.clear();
       if (generation !== before) auditOutbox();
       if (generation !== before) auditBalances();
+      noteSettlements();
+      if (generation !== before) auditClaims();
     },
     judgeReadiness() {
       const nowMs = scheduler.nowMs();
@@ -369,10 +402,15 @@ export function createAuditor(
       }
       explained.clear();
       surplusSinceMs.clear();
+      // Of an earlier time than any that follows.
+      settledMs.clear();
       isDue = true;
       isPaused = false;
       for (const table of ['reversals', 'generations', 'order_log', 'halts']) grown.add(table);
       db = new Database(next, { readonly: true });
+      [{ no: settlementNo } = { no: 0 }] = rows<{ no: number }>(
+        'select coalesce(max(settlement_no), 0) as no from settlements',
+      );
     },
     close: () => void db.close(),
   };

@@ -188,7 +188,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       return new Map(tokens.map((token) => [token, [first.get(token) ?? 'no_answer']]));
     // An endpoint that does not answer must not hold up the scan, and with it every market, for as long as a token is in doubt.
     const surveyed = await rpc
-      .survey((endpoint) => readBalancesAt(endpoint, vault, tokens, block, silent), ENOUGH_VOTES)
+      .survey((endpoint) => readBalancesAt(endpoint, vault, tokens, block, silent), ENOUGH_VOTES, true, false)
       .catch(() => []);
     const votes = new Map<Address, Said[]>();
     for (const token of tokens) {

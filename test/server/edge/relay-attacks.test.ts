@@ -7,6 +7,9 @@ import { createRelay } from '../../../server/relay.js';
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const options = { timeoutMs: 1_000, maxWaiting: 10, monotonicMs: () => performance.now(), logger: silent };
 
+const MAKER = '0x1111111111111111111111111111111111111111';
+const body = (action: number) => ({ action, nonce: 1, x: 'is left out' });
+
 describe('what a standby hands over, where the active gateway does not go by itself', () => {
   const servers: Server[] = [];
   afterEach(() => {
@@ -36,13 +39,13 @@ describe('what a standby hands over, where the active gateway does not go by its
       response.end('{"status":"ok","by":"next"}');
     });
     const relay = createRelay({ urls: [hung, next], ...options });
-    await relay.action({ action: 1 }, undefined);
+    await relay.action(body(1), MAKER, undefined);
     hangs = true;
     took = true;
     const said: string[] = [];
     for (let i = 0; i < 3; i += 1)
       said.push(
-        await relay.action({ action: 2 }, undefined).then(
+        await relay.action(body(2), MAKER, undefined).then(
           (reply) => JSON.stringify(reply),
           (error: { code?: string }) => String(error.code),
         ),
@@ -56,6 +59,6 @@ describe('what a standby hands over, where the active gateway does not go by its
   it('reaches a gateway by an IPv6 address', async () => {
     const url = await serve('::1', (_, response) => response.end('{"status":"ok"}'));
     const relay = createRelay({ urls: [new URL(url).origin], ...options });
-    expect(await relay.action({ action: 1 }, undefined)).to.deep.equal({ status: 'ok' });
+    expect(await relay.action(body(1), MAKER, undefined)).to.deep.equal({ status: 'ok' });
   });
 });

@@ -27,6 +27,9 @@ import { orderAction, limit, until } from '../../support/gateway-suite.js';
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
+const MAKER = '0x1111111111111111111111111111111111111111';
+const body = (action: number) => ({ action, nonce: 1, x: 'is left out' });
+
 describe('what a standby hands over', () => {
   const servers: Server[] = [];
 
@@ -93,50 +96,81 @@ describe('what a standby hands over', () => {
   it('goes to the one that is active, with the address of the client, and to the next one after a takeover', async () => {
     const [first, second] = [await peer(false), await peer(true)];
     const relay = relayTo([first.url, second.url, 'http://127.0.0.1:1']);
-    expect(await relay.action({ action: 1 }, '192.0.2.7')).to.deep.equal({ status: 'ok' });
+    expect(await relay.action(body(1), MAKER, '192.0.2.7')).to.deep.equal({ status: 'ok' });
     expect(second.seen).to.deep.equal([
-      { method: 'POST', url: '/exchange', address: '192.0.2.7', text: '{"action":1}' },
+      { method: 'POST', url: '/exchange', address: '192.0.2.7', text: '{"action":1,"nonce":1}' },
     ]);
     // It says that it is not the owner any more, and nothing was stored.
     second.isActive = false;
     second.answer = (response) => response.writeHead(503, { 'x-curvebook-standby': '1' }).end('standby');
     first.isActive = true;
-    expect(await relay.action({ action: 2 }, undefined)).to.deep.equal({ status: 'ok' });
-    expect(first.seen.map(({ text }) => text)).to.deep.equal(['{"action":2}']);
+    expect(await relay.action(body(2), MAKER, undefined)).to.deep.equal({ status: 'ok' });
+    expect(first.seen.map(({ text }) => text)).to.deep.equal(['{"action":2,"nonce":1}']);
   });
 
   it('is sent again only where nothing was sent', async () => {
     const [gone, there] = [await peer(true), await peer(false)];
     const relay = relayTo([gone.url, there.url]);
-    await relay.action({ action: 1 }, undefined);
+    await relay.action(body(1), MAKER, undefined);
     const server = servers[0]!;
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     there.isActive = true;
-    expect(await codeOf(relay.action({ action: 2 }, undefined)), 'refused connections').to.equal('{"status":"ok"}');
+    expect(await codeOf(relay.action(body(2), MAKER, undefined)), 'refused connections').to.equal('{"status":"ok"}');
     there.answer = (response) => response.destroy();
-    expect(await codeOf(relay.action({ action: 3 }, undefined))).to.equal('outcome_unknown');
+    expect(await codeOf(relay.action(body(3), MAKER, undefined))).to.equal('outcome_unknown');
     there.answer = (response) => response.writeHead(500).end('broken');
-    expect(await codeOf(relay.action({ action: 4 }, undefined))).to.equal('outcome_unknown');
+    expect(await codeOf(relay.action(body(4), MAKER, undefined))).to.equal('outcome_unknown');
     there.answer = (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
-    expect(await codeOf(relay.action({ action: 5 }, undefined)), 'no redirect is followed').to.equal('outcome_unknown');
+    expect(await codeOf(relay.action(body(5), MAKER, undefined)), 'no redirect is followed').to.equal(
+      'outcome_unknown',
+    );
     there.answer = (response) => response.writeHead(429, { 'retry-after': '7' }).end('null');
-    expect(await codeOf(relay.action({ action: 6 }, undefined))).to.equal('later 7');
+    expect(await codeOf(relay.action(body(6), MAKER, undefined))).to.equal('later 7');
     there.answer = () => undefined;
-    expect(await codeOf(relay.action({ action: 7 }, undefined)), 'no answer in time').to.equal('outcome_unknown');
+    expect(await codeOf(relay.action(body(7), MAKER, undefined)), 'no answer in time').to.equal('outcome_unknown');
     const often = there.seen.map(({ text }) => text);
-    expect(often).to.deep.equal([2, 3, 4, 5, 6, 7].map((action) => JSON.stringify({ action })));
+    expect(often).to.deep.equal([2, 3, 4, 5, 6, 7].map((action) => JSON.stringify({ action, nonce: 1 })));
   });
 
-  it('ends while nobody is active, and is refused where too much waits', async () => {
+  it('ends while nobody is active, and is refused where too much waits, of one maker before others are', async () => {
     const idle = await peer(false);
-    const relay = relayTo([idle.url]);
-    const two = [1, 2].map((action) => codeOf(relay.action({ action }, undefined)));
+    const relay = createRelay({ urls: [idle.url], ...options, maxWaiting: 8 });
+    const other = `0x${'2'.repeat(40)}` as const;
+    const two = [1, 2].map((action) => codeOf(relay.action(body(action), MAKER, undefined)));
     await until(() => relay.waiting() === 2);
-    expect(await codeOf(relay.action({ action: 3 }, undefined))).to.equal('standby');
-    expect(relay.waiting(), 'the third was refused at once').to.equal(2);
-    expect(await Promise.all(two)).to.deep.equal(['standby', 'standby']);
+    expect(await codeOf(relay.action(body(3), MAKER, undefined)), 'a quarter').to.equal('write_failed');
+    const third = codeOf(relay.action(body(4), other, undefined));
+    expect(relay.waiting(), 'the one more was refused at once').to.equal(3);
+    const large = codeOf(relay.action({ action: 'x'.repeat(40 * 1024 * 1024) }, other, undefined));
+    const more = codeOf(relay.action({ action: 'x'.repeat(40 * 1024 * 1024) }, `0x${'3'.repeat(40)}`, undefined));
+    expect(await more, 'more bytes than may wait').to.equal('write_failed');
+    expect(await Promise.all([...two, third, large])).to.deep.equal(Array(4).fill('standby'));
     expect([relay.waiting(), idle.seen]).to.deep.equal([0, []]);
+  });
+
+  it('is told as the active gateway tells it, and what is no reply as unknown', async () => {
+    const active = await peer(true);
+    const relay = relayTo([active.url]);
+    const asked = () => codeOf(relay.action(body(1), MAKER, undefined));
+    for (const [status, text, expected] of [
+      [503, 'write_failed: Nothing was stored', 'write_failed'],
+      [503, 'outcome_unknown: It may or may not have been stored', 'outcome_unknown'],
+      [200, '<html>', 'outcome_unknown'],
+      [200, 'null', 'outcome_unknown'],
+      [101, '', 'outcome_unknown'],
+    ] as const) {
+      active.answer = (response) => response.writeHead(status, { upgrade: 'no', connection: 'upgrade' }).end(text);
+      expect(await asked(), `${status} ${text}`).to.equal(expected);
+    }
+    // It has lost its log, and says that nothing was stored: the next one is asked.
+    let told = 0;
+    active.answer = (response) => {
+      told += 1;
+      response.writeHead(503).end('standby: Another process owns the order log; nothing was stored');
+    };
+    expect(await asked()).to.equal('standby');
+    expect([told > 1, relay.waiting()]).to.deep.equal([true, 0]);
   });
 
   it('comes back with its status and limits, and leaves the paths of the API for no other server and no other path', async () => {
