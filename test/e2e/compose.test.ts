@@ -135,14 +135,30 @@ describe('The processes of the compose file', function () {
     return running;
   }
 
-  const answers = async ({ env }: Started, probe: string[]): Promise<boolean> =>
-    (await runProgram(probe, env, image)).code === 0;
+  /** What a process says of itself at a path; empty while it does not answer. */
+  const saying = ({ env }: Started, path: string): Promise<string> =>
+    fetch(`http://127.0.0.1:${env['METRICS_PORT']}${path}`).then(
+      (answer) => answer.text(),
+      () => '',
+    );
+
+  /** Whether the probe that the container has says so. It is a process of its own, which is not started before somebody answers. */
+  async function answers(started: Started, probe: string[]): Promise<boolean> {
+    if ((await saying(started, '/live')) === '') return false;
+    return (await runProgram(probe, started.env, image)).code === 0;
+  }
+
+  /** The same, asked again and again: of what is not ready the probe would say so, too. */
+  async function answersSoon(started: Started, probe: string[]): Promise<boolean> {
+    const isReady = /"(?:ready|active)":true|"reason":"standby"/.test(await saying(started, probe.at(-1)!));
+    return isReady && answers(started, probe);
+  }
 
   async function untilHealthy(running: ReadonlyMap<string, Started>): Promise<void> {
     for (const [name, started] of running) {
       const healthy = async (): Promise<boolean> => {
         if (started.program.exitCode() !== null) throw new Error(`${name} ended:\n${started.program.output()}`);
-        return answers(started, started.probe);
+        return answersSoon(started, started.probe);
       };
       await until(`${name} to be healthy`, healthy, LIMIT_MS);
     }
@@ -250,6 +266,7 @@ describe('The processes of the compose file', function () {
           }
           let said = '';
           const unready = async (): Promise<boolean> => {
+            if (!(await saying(started, '/ready')).includes('operator_halt')) return false;
             const { code, output } = await runProgram(probe, env, image);
             said = output;
             // It may have been behind before it heard of the halt.
@@ -275,7 +292,7 @@ describe('The processes of the compose file', function () {
         await untilHealthy(running);
         const works = (name: string): Promise<boolean> => {
           const asked = name.startsWith('gateway') ? '/active' : '/ready';
-          return answers(running.get(name)!, ['node', 'scripts/probe.mjs', asked]);
+          return answersSoon(running.get(name)!, ['node', 'scripts/probe.mjs', asked]);
         };
         for (const role of new Set(roles)) {
           if (role === 'edge') {

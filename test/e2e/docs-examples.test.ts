@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 /** In the order in which they are run: the first starts what the others talk to. */
-const GUIDES = ['makers', 'takers', 'orders', 'swap', 'operators', 'curve', 'sdk'];
+const GUIDES = ['makers', 'takers', 'orders', 'swap', 'operators', 'runbook', 'curve', 'sdk'];
 const FILES = ['README.md', ...GUIDES.map((name) => `docs/${name}.md`)];
 /** Its samples are contracts and calls of them, which a test of its own runs. */
 const CONTRACTS = { file: 'docs/contracts.md', test: 'test/chain/contract-samples.test.ts' };
@@ -33,6 +33,7 @@ const REASONS = [
   'test/e2e/database/partitions.test.ts runs the commands and copies the table by SQL',
   'test/e2e/edge/edge.test.ts starts some, with a server of NATS',
   'test/e2e/database/containers-doctor.test.ts runs it with the environment of each container',
+  'test/e2e/database/failover.test.ts follows it',
   'test/e2e/newcomer.test.ts runs it',
   'test/e2e/database/reader.test.ts starts one on a replica',
   'test/ledger/db/replication.test.ts runs its settings',
