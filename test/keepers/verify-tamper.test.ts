@@ -245,7 +245,7 @@ function altered(column: string, value: unknown): unknown {
 
 forEachDatabase((name, open) =>
   describe(`rows that somebody changed, ${name}`, function () {
-    this.timeout(120_000);
+    this.timeout(600_000);
     let chain: ManualChain;
     let stack: SwapStack;
     let custody: Custody;
