@@ -228,6 +228,8 @@ forOneDatabaseUrl((database, open) => {
           at('unattributed_units{token="WETH"}') === 5 &&
           generation !== undefined &&
           generation > atFirst.get('curvebook_generation')! &&
+          // In memory a moment after it is in the database.
+          at('holdings_in_doubt{token="WETH"}') === 0 &&
           // A scrape that falls into a pause of the machine says so, and rightly; what was traded is posted after it.
           at('ready{reason=""}') === 1 &&
           at('post_blocked{reason=""}') === 0 &&
