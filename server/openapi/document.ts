@@ -32,7 +32,7 @@ const STARTING =
 
 /** Of servers with the role `reader`. */
 const READING =
-  'REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told';
+  'REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told';
 
 const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
 

@@ -2001,7 +2001,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2087,7 +2087,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2156,7 +2156,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2251,7 +2251,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2358,7 +2358,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2468,7 +2468,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2555,7 +2555,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2642,7 +2642,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2772,7 +2772,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -2907,7 +2907,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3028,7 +3028,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3129,7 +3129,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3250,7 +3250,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3364,7 +3364,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3433,7 +3433,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3530,7 +3530,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3641,7 +3641,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3751,7 +3751,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -3856,7 +3856,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no checkpoint has been published yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: no checkpoint has been published yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -3968,7 +3968,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no checkpoint has been published yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: no checkpoint has been published yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4048,7 +4048,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -4318,7 +4318,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no token is listed yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: no token is listed yet; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4455,7 +4455,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4567,7 +4567,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4662,7 +4662,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -4770,7 +4770,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4861,7 +4861,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description seconds until the next window */
@@ -4999,7 +4999,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it or nobody told */
+            /** @description CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
