@@ -70,6 +70,7 @@ export async function publicApp(db: Db): Promise<Koa> {
     nowMs: clock,
     watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2, lastScanMs: 1 }),
     inventoryRevision: gateway.generation,
+    untilApplied: gateway.untilApplied,
     settlePace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     store: createReadStore(db),
     checkpoints,

@@ -36,14 +36,17 @@ function figuresTable(): string {
   return [line(['what', 'measured', 'by']), rule(3), ...rows].join('');
 }
 
-const COST_COLUMNS: readonly [title: string, text: (cost: Cost) => string][] = [
+type CostColumn = readonly [title: string, text: (cost: Cost) => string];
+const WORK_COLUMNS: readonly CostColumn[] = [
   ['batches of 50 a second', (cost) => short(cost.batchesPerSec)],
-  ['gateway, cores', (cost) => short(cost.gatewayCores)],
+  ['gateway', (cost) => short(cost.gatewayCores)],
   ['gateways', (cost) => short(cost.gateways)],
   ['watcher', (cost) => short(cost.watcherCores)],
   ['poster', (cost) => short(cost.posterCores)],
   ['database', (cost) => short(cost.databaseCores)],
   ['heap for orders', (cost) => scaled(cost.heapBytes, 'B')],
+];
+const STORED_COLUMNS: readonly CostColumn[] = [
   ['order rows kept', (cost) => scaled(cost.orderLogBytes, 'B')],
   ['for good, a day', (cost) => scaled(cost.keptPerDayBytes, 'B')],
   ['gas a block', (cost) => scaled(cost.gasPerBlock, '')],
@@ -51,16 +54,16 @@ const COST_COLUMNS: readonly [title: string, text: (cost: Cost) => string][] = [
   ['L1 data a day', (cost) => scaled(cost.l1BytesPerDay, 'B')],
 ];
 
-/** One row per quantity and one column per load, so that the table is not wider than a page. */
-function costTable(): string {
+/** One row per load. */
+function costTable(columns: readonly CostColumn[]): string {
   const figures = figureValues();
-  const costs = [...SCENARIOS, ['ten times today', TEN_TIMES] as const].map(
-    ([name, load]) => [name, costOf(load, figures)] as const,
-  );
   return [
-    line(['', ...costs.map(([name]) => name)]).replace('|  |', '| |'),
-    rule(costs.length + 1),
-    ...COST_COLUMNS.map(([title, text]) => line([title, ...costs.map(([, cost]) => text(cost))])),
+    line(['', ...columns.map(([title]) => title)]).replace('|  |', '| |'),
+    rule(columns.length + 1),
+    ...[...SCENARIOS, ['ten times today', TEN_TIMES] as const].map(([name, load]) => {
+      const cost = costOf(load, figures);
+      return line([name, ...columns.map(([, text]) => text(cost))]);
+    }),
   ].join('');
 }
 
@@ -122,7 +125,8 @@ function edgesTable(): string {
 export function scaleTables(): string {
   const parts = [
     ['Figures', figuresTable()],
-    ['Costs', costTable()],
+    ['Cores and memory', costTable(WORK_COLUMNS)],
+    ['Bytes and gas', costTable(STORED_COLUMNS)],
     ['Limits', limitsTable()],
     ['Edges', edgesTable()],
     ['Inventory', inventoryTable()],

@@ -63,8 +63,17 @@ const FROM_RUN: readonly [keyof Stored, Figure, 'value' | 'databaseMs'][] = [
   ['fillMs', 'fill', 'value'],
   ['fillDatabaseMs', 'fill', 'databaseMs'],
   ['scanMs', 'fillAlone', 'value'],
+  ['quietScanDatabaseMs', 'quietScan', 'databaseMs'],
+  ['listedMarketMs', 'listedMarket', 'value'],
+  ['listedMarketDatabaseMs', 'listedMarket', 'databaseMs'],
+  ['postRoundMs', 'postRound', 'value'],
+  ['postRoundDatabaseMs', 'postRound', 'databaseMs'],
+  ['postMarketMs', 'postMarket', 'value'],
+  ['postMarketDatabaseMs', 'postMarket', 'databaseMs'],
   ['batchBytes', 'batchBytes', 'value'],
   ['fillBytes', 'fillBytes', 'value'],
+  ['scanBytes', 'scanBytes', 'value'],
+  ['publicationBytes', 'publicationBytes', 'value'],
   ['heapPerOrderBytes', 'heapPerOrder', 'value'],
 ];
 

@@ -6,7 +6,7 @@ import { createFeed } from '../ledger/feed.js';
 import { cpuUs, median, medianRatio } from '../gateway/measure.js';
 import { backendsCpuUs } from '../read/app.js';
 import type { Bare } from './bare.js';
-import { bytesRow, cpuRows, type ScaleRow } from './rows.js';
+import { bytesRow, cpuRows, RECOVERIES_PER_MS, type ScaleRow } from './rows.js';
 
 const LEGS = 5;
 const BOOK_ORDERS = 20;
@@ -19,8 +19,8 @@ const GENERATIONS = 25;
 const WARM_ROUNDS = 40;
 const ROUNDS = 9;
 
-/** The most that a fill may take, and the same in bare commits of one row. */
-const BARS = { ms: 1.5, ratio: 6 };
+/** The most that a fill may take, and the same in recoveries of a signature, as the bars of orders are. */
+const BARS = { ms: 1.5, ratio: 1.5 * RECOVERIES_PER_MS };
 
 interface Round {
   busyUs: number;
@@ -28,6 +28,7 @@ interface Round {
   busyDatabaseUs: number;
   aloneDatabaseUs: number;
   commitUs: number;
+  recoveryUs: number;
 }
 
 export async function measureFills(bare: Bare, rounds = ROUNDS): Promise<ScaleRow[]> {
@@ -62,20 +63,22 @@ export async function measureFills(bare: Bare, rounds = ROUNDS): Promise<ScaleRo
         busyDatabaseUs: busy.databaseUs,
         aloneDatabaseUs: alone.databaseUs,
         commitUs: await bare.commitUs(),
+        recoveryUs: await bare.recoveryUs(),
       });
     }
     const of = (name: keyof Round): number[] => measured.map((round) => round[name]);
     const rows = (name: 'busyUs' | 'aloneUs', database: 'busyDatabaseUs' | 'aloneDatabaseUs') => ({
       ms: median(of(name)) / 1_000,
       databaseMs: median(of(database)) / 1_000,
-      ratio: { to: 'a bare commit', value: medianRatio(of(name), of('commitUs')) },
+      ratio: { to: 'a recovery', value: medianRatio(of(name), of('recoveryUs')) },
     });
     const bytes = ((await fillBytes(db)) - bytesBefore) / (rounds * GENERATIONS * (BUSY + 1));
+    const bareRow = (what: string, value: number, unit: string): ScaleRow => ({
+      ...{ goal: '', figure: null, what, value, unit, databaseMs: null, bound: null },
+    });
     return [
-      {
-        ...{ goal: '', figure: null, what: 'bare commit of one row', value: median(of('commitUs')), unit: 'us' },
-        ...{ databaseMs: null, bound: null },
-      },
+      bareRow('bare commit of one row', median(of('commitUs')), 'us'),
+      bareRow('fill, of a busy scan / a bare commit', medianRatio(of('busyUs'), of('commitUs')), 'x'),
       ...cpuRows('fill', `fill with ${LEGS} legs, ${BUSY} per scan`, rows('busyUs', 'busyDatabaseUs'), BARS),
       ...cpuRows('fillAlone', `fill with ${LEGS} legs, a scan for it alone`, rows('aloneUs', 'aloneDatabaseUs'), null),
       bytesRow('fillBytes', `fill with ${LEGS} legs, and its part of a book of ${BOOK_ORDERS} orders`, bytes, null),

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:scale`: what orders, limits and fills cost on PostgreSQL, in CPU time of our process and, beside it, of the database, in
  * medians of interleaved rounds; the same in multiples of bare work of the same run; and bytes. Needs `DATABASE_URL`, of a server on this
- * machine for the database's times. `--json` prints JSON, `--only orders` or `--only fills` is a part, `--load` runs ten times today's load
+ * machine for the database's times. `--json` prints JSON, `--only orders`, `--only fills` or `--only keepers` is a part, `--load` runs ten times today's load
  * of the model (docs/scale.md), `--tables` prints the tables of that guide, and `--write` renews its figures and tables. `--all` measures what has
  * a benchmark of its own, too, one after the other: edges, takeovers with a million order rows, and the way from a block to a frame. Fails when a
  * bar is missed.
@@ -14,6 +14,7 @@ import { createBare } from './bare.js';
 import { scaleTables, writeTables } from './doc.js';
 import { writeFigures } from './figures.js';
 import { measureFills } from './fills.js';
+import { measureKeepers } from './keepers.js';
 import { runLoad } from './load.js';
 import { measureOrders } from './orders.js';
 import { printed, type ScaleRow } from './rows.js';
@@ -29,7 +30,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '20' },
   },
 });
-const PARTS = ['orders', 'fills'] as const;
+const PARTS = ['orders', 'fills', 'keepers'] as const;
 /** Benchmarks of the other bars of docs/scale.md. */
 const OTHERS = ['edges', 'failover', 'latency'] as const;
 const unknown = values.only?.find((part) => !(PARTS as readonly string[]).includes(part));
@@ -61,6 +62,7 @@ async function figures(url: string): Promise<boolean> {
   try {
     if (isChosen('orders')) rows.push(...(await measureOrders(url, bare)));
     if (isChosen('fills')) rows.push(...(await measureFills(bare)));
+    if (isChosen('keepers')) rows.push(...(await measureKeepers(url)));
   } finally {
     await bare.close();
   }

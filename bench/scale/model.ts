@@ -15,8 +15,17 @@ export interface Figures {
   fillDatabaseMs: number;
   /** CPU milliseconds of the watcher for a scan of one block with a single fill. */
   scanMs: number;
-  /** CPU milliseconds of the poster for one side of a curve: compressing it and checking it. */
+  /** CPU milliseconds of the database for a scan that finds nothing, all that follow it included. */
+  quietScanDatabaseMs: number;
+  /** CPU milliseconds of the poster for one side of a curve of many levels: compressing it and checking it. */
   curveSideMs: number;
+  /** CPU milliseconds of the poster, and of the database, in each block: for every listed market, for a round that posts, and for each market of it. */
+  listedMarketMs: number;
+  listedMarketDatabaseMs: number;
+  postRoundMs: number;
+  postRoundDatabaseMs: number;
+  postMarketMs: number;
+  postMarketDatabaseMs: number;
   /** Bytes of the database, with indexes. */
   batchBytes: number;
   fillBytes: number;
@@ -125,11 +134,17 @@ export function costOf(load: Load, figures: Figures): Cost {
     batchesPerSec,
     gatewayCores,
     watcherCores: perSec(figures.fillMs, fillsPerSec) + perSec(figures.scanMs, 1 / blockSec),
-    posterCores: perSec(2 * figures.curveSideMs, posted / blockSec),
+    posterCores:
+      perSec(figures.listedMarketMs, markets / blockSec) +
+      perSec(figures.postRoundMs, 1 / blockSec) +
+      perSec(2 * figures.curveSideMs + figures.postMarketMs, posted / blockSec),
     databaseCores:
       perSec(figures.modify50DatabaseMs, batchesPerSec) +
       perSec(figures.limitsDatabaseMs, limitsPerSec) +
-      perSec(figures.fillDatabaseMs, fillsPerSec),
+      perSec(figures.fillDatabaseMs, fillsPerSec) +
+      perSec(figures.quietScanDatabaseMs + figures.postRoundDatabaseMs, 1 / blockSec) +
+      perSec(figures.listedMarketDatabaseMs, markets / blockSec) +
+      perSec(figures.postMarketDatabaseMs, posted / blockSec),
     gateways,
     heapBytes: makers * BATCH * figures.heapPerOrderBytes,
     orderLogBytes: orderRows * figures.batchBytes,
@@ -142,14 +157,23 @@ export function costOf(load: Load, figures: Figures): Cost {
   };
 }
 
+/** Makers and markets of the guide's loads. Of more makers than 100 these are busy, and all others send now and then. */
+const MAKERS = [10, 100, 10_000];
+const MARKETS = [4, 200, 1_000];
+const whole = (count: number): string => count.toLocaleString('en-US');
+
 /** The loads of the guide, by name. */
 export const SCENARIOS: readonly [name: string, load: Load][] = [
-  ['10 makers, 4 markets', { ...TODAY, makers: 10, busyMakers: 10 }],
-  ['100 makers, 4 markets (today)', TODAY],
-  ['100 makers, 200 markets', { ...TODAY, markets: 200 }],
-  ['10,000 makers, 200 markets, 100 of them busy', { ...TODAY, makers: 10_000, markets: 200 }],
-  ['10,000 makers, 1,000 markets, 100 of them busy', { ...TODAY, makers: 10_000, markets: 1_000 }],
-  ['10,000 makers, 1,000 markets, all busy', { ...TODAY, makers: 10_000, busyMakers: 10_000, markets: 1_000 }],
+  ...MAKERS.flatMap((makers) =>
+    MARKETS.map((markets): [string, Load] => {
+      const busyMakers = Math.min(makers, TODAY.busyMakers);
+      const rest = busyMakers < makers ? `, ${whole(busyMakers)} busy` : '';
+      const load = { ...TODAY, makers, busyMakers, markets };
+      const isToday = makers === TODAY.makers && markets === TODAY.markets;
+      return [`${whole(makers)} makers${rest}, ${whole(markets)} markets${isToday ? ' (today)' : ''}`, load];
+    }),
+  ),
+  ['10,000 makers, all busy, 1,000 markets', { ...TODAY, makers: 10_000, busyMakers: 10_000, markets: 1_000 }],
 ];
 
 /** Where each part ends on one core or one thread of its own. */
@@ -173,7 +197,7 @@ export function limitsOf(figures: Figures, blockGas: number, { busyPerSec, block
     busyMakers: batchesPerSec / busyPerSec,
     limitsPerSec: perSec(figures.limitsMs),
     fillsPerSec: perSec(figures.fillMs),
-    marketsByCpu: perSec(2 * figures.curveSideMs) * blockSec,
+    marketsByCpu: perSec(2 * figures.curveSideMs + figures.postMarketMs + figures.listedMarketMs) * blockSec,
     marketsByGas: Math.max(0, (blockGas - figures.postGas) / figures.postPerMarketGas + 1),
   };
 }

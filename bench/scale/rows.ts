@@ -14,13 +14,22 @@ export type Figure =
   | 'orderRowBytes'
   | 'batchBytes'
   | 'fillBytes'
-  | 'heapPerOrder';
+  | 'heapPerOrder'
+  | 'quietScan'
+  | 'listedMarket'
+  | 'postRound'
+  | 'postMarket'
+  | 'scanBytes'
+  | 'publicationBytes';
 
 export interface ScaleRow extends Row {
   figure: Figure | null;
   /** CPU milliseconds of PostgreSQL's processes for the same; null where it is not a time. */
   databaseMs: number | null;
 }
+
+/** Of signatures, by an idle core of the machine for which the bars in milliseconds are: so each bar also holds as a multiple of bare work of the same run. */
+export const RECOVERIES_PER_MS = 15;
 
 /**
  * What the bars were set against, in the unit of the row, on PostgreSQL with all roles in one process: an order log with a row per order, limits
@@ -52,6 +61,16 @@ export function cpuRows(
     },
   ];
 }
+
+/** A time that has no bar: it is for the model. */
+export const timeRow = (
+  figure: Figure,
+  what: string,
+  ms: number,
+  { databaseMs }: { databaseMs: number },
+): ScaleRow => ({
+  ...{ goal: 'S4', figure, what, value: ms, unit: 'ms', databaseMs, bound: null },
+});
 
 export const bytesRow = (figure: Figure, what: string, value: number, atMost: number | null): ScaleRow => ({
   ...{ goal: 'S3', figure, what, value, unit: 'B', databaseMs: null },

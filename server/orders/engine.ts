@@ -61,6 +61,8 @@ export interface Gateway {
   lastActionMs: (maker: Address) => number | null;
   /** Newest generation applied in memory, 0 before the first. */
   generation: () => number;
+  /** Resolves when orders are judged by this durable generation, or a later one; after a second in any case. */
+  untilApplied: (generation: number) => Promise<void>;
   /** Why no new orders are accepted now; null while they are. */
   notReady: () => string | null;
   /** Calls back after each commit and each new generation; returns a function that stops it. */
@@ -91,6 +93,8 @@ export interface Gateway {
 
 /** How long an edge waits to read back what it acknowledges. */
 const FOLLOW_LIMIT_MS = 1_000;
+/** How long whoever has seen a generation waits for the gateway to have it, too. */
+const APPLY_LIMIT_MS = 1_000;
 /** Pause before an edge reads the logs again for a signer that it does not know. */
 const REFRESH_SPACING_MS = 20;
 
@@ -180,6 +184,15 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (hasEnded) return Promise.resolve();
     wake.abort();
     return new Promise((resolve) => stepWaits.push(resolve));
+  }
+
+  /** Reads the logs once more unless they have shown it. The limit is for a database that does not answer. */
+  async function untilApplied(generation: number): Promise<void> {
+    if (state.generation() >= generation) return;
+    const timer = new AbortController();
+    const pause = delay(APPLY_LIMIT_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+    await Promise.race([nextStep(), pause]);
+    timer.abort();
   }
 
   function decide({ request, signer }: ForwardedAction, verifies: boolean): Promise<ExchangeReply> {
@@ -375,6 +388,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     resolve,
     lastActionMs: state.lastActionMs,
     generation: state.generation,
+    untilApplied,
     notReady: () => {
       const { ready, reason } = deps.readiness();
       return ready ? null : (reason ?? 'not_ready');

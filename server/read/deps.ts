@@ -191,6 +191,8 @@ export interface ReadDeps {
   watcher(): ScanStatus;
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;
+  /** Resolves when memory has this durable generation, too; after a second in any case. */
+  untilApplied(generation: number): Promise<void>;
   store: ReadStore;
   /** The settler's pace, by which a claim is settled again. */
   settlePace: SettlePace;

@@ -50,11 +50,15 @@ export const limitsSchema = z
 
 type Limits = z.infer<typeof limitsSchema>;
 
-/** GET /v0/makers/{maker}/limits. It answers while the ledger is not ready, and says why; an unknown address has zero rows. */
+/**
+ * GET /v0/makers/{maker}/limits. It answers while the ledger is not ready, and says why; an unknown address has zero rows. Whoever has read of a deposit
+ * here may quote against it: the answer waits for the gateway to judge by the generation that it is of.
+ */
 export function limitsHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');
     const state = await deps.store.accountState(maker);
+    await deps.untilApplied(state.generation?.generation ?? 0);
     const body: Limits = { maker, ledger: ledgerOf(deps, state), watcher: watcherBody(deps.watcher()) };
     ctx.body = body;
   };

@@ -202,9 +202,9 @@ export interface KeeperOptions {
   intercept?: Intercept;
   /** Of the poster. */
   nowMs?(): number;
-  /** Of both senders, for intervals. */
   /** Whose key settles; the settler's unless named. */
   settlerRole?: string;
+  /** Of both senders, for intervals. */
   monotonicMs?(): number;
 }
 

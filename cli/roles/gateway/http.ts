@@ -285,6 +285,7 @@ function readDeps(
       return { head, nextBlock, targetBlock: head, lastScanMs };
     },
     inventoryRevision: gateway.generation,
+    untilApplied: gateway.untilApplied,
     store: createReadStore(db),
     settlePace: settlePace(config),
   };

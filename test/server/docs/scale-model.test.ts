@@ -25,7 +25,14 @@ const FIGURES: Figures = {
   fillMs: 4,
   fillDatabaseMs: 2,
   scanMs: 10,
+  quietScanDatabaseMs: 6,
   curveSideMs: 1,
+  listedMarketMs: 0.25,
+  listedMarketDatabaseMs: 0.1,
+  postRoundMs: 5,
+  postRoundDatabaseMs: 2,
+  postMarketMs: 1.5,
+  postMarketDatabaseMs: 0.4,
   batchBytes: 1_000,
   fillBytes: 3_000,
   scanBytes: 500,
@@ -50,8 +57,13 @@ describe('the model of scale', () => {
     expect(cost.gateways).to.equal(2);
     // 20,000 fills a day at 4 ms, and half a scan a second at 10 ms.
     expect(cost.watcherCores).to.be.within(...near((20_000 / 86_400) * 0.004 + 0.005, 1e-9));
-    // Four markets, two sides, every 2 s.
-    expect(cost.posterCores).to.be.within(...near(0.004, 1e-9));
+    // Every 2 s a round, and four markets: two sides of 1 ms, 1.5 ms for each that is posted, and 0.25 ms for each that is listed.
+    expect(cost.posterCores).to.be.within(...near((5 + 4 * (2 + 1.5 + 0.25)) / 2_000, 1e-9));
+    // Batches, requests and fills; every 2 s a scan, a round, and four markets.
+    const everyBlockMs = 6 + 2 + 4 * (0.1 + 0.4);
+    expect(cost.databaseCores).to.be.within(
+      ...near(0.5 + 0.01 + (20_000 / 86_400) * 0.002 + everyBlockMs / 2_000, 1e-9),
+    );
     expect(cost.heapBytes).to.equal(5_000_000);
     // Of each gateway the newest rows, and all of 72 hours where these are fewer.
     expect(cost.orderLogBytes).to.equal(2 * 2_000_000 * 1_000);
@@ -87,7 +99,7 @@ describe('the model of scale', () => {
     expect(limits.batchesPerSec).to.be.within(...near(350, 1e-9));
     expect(limits.busyMakers).to.be.within(...near(70, 1e-9));
     expect(limits.fillsPerSec).to.be.within(...near(175, 1e-9));
-    expect(limits.marketsByCpu).to.be.within(...near(700, 1e-9));
+    expect(limits.marketsByCpu).to.be.within(...near((700 / 3.75) * 2, 1e-9));
     expect(limits.marketsByGas).to.be.within(...near(9, 1e-9));
   });
 
@@ -174,6 +186,12 @@ describe('docs/scale.md', () => {
       expect(source, name).to.match(/^bench:(scale|gas|curve|gateway)$|curvebook status/);
       expect(what, name).not.to.equal('');
     }
+    for (const makers of [10, 100, 10_000])
+      for (const markets of [4, 200, 1_000])
+        expect(
+          SCENARIOS.some(([, load]) => load.makers === makers && load.markets === markets),
+          `${makers} x ${markets}`,
+        ).to.equal(true);
     for (const [name, load] of SCENARIOS) expect(costOf(load, figureValues()).gateways, name).to.be.greaterThan(0);
   });
 });

@@ -1,6 +1,8 @@
 /** How the order gateway follows the ledger: readiness, balances, reservations and fills. */
 import { expect } from 'chai';
 import { readOrderRows } from '../../../ledger/orders/order-log.js';
+import { limitsSchema } from '../../../server/read/limits.js';
+import { startReadServer } from '../../support/api/read-server.js';
 import { addGeneration, addressOf, clientOf, deposit, fillOf } from '../../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { USDC, WETH, WETH_USDC } from '../../support/markets.js';
@@ -18,6 +20,25 @@ forEachGateway('inventory at the order gateway', (suite) => {
     expect(reply.response.data.statuses).to.deep.equal([{ error: 'not_ready: The ledger is not ready: ledger_stale' }]);
     const canceled = await act(1, { type: 'cancel', cancels: [{ a: 10000, o: 1 }] });
     expect(canceled.response.data.statuses).to.deep.equal(['success']);
+  });
+
+  it('takes an order that a deposit backs as soon as the limits of its maker show the deposit, however slowly it follows', async () => {
+    const { gateway } = await start({ pollMs: 60_000 });
+    await until(() => gateway.generation() === 1);
+    const server = await startReadServer(suite.db, [...gateway.markets()], {
+      inventoryRevision: gateway.generation,
+      untilApplied: gateway.untilApplied,
+    });
+    try {
+      await addGeneration(suite.db, { entries: deposit('more', addressOf(1), WETH.address, 10n ** 18n) });
+      const { ledger } = limitsSchema.parse((await server.get(`/v0/makers/${addressOf(1)}/limits`)).body);
+      expect(ledger.balances[0]).to.include({ token: 'WETH', available: '11' });
+      expect([ledger.inventory_revision, ledger.durable_inventory_revision]).to.deep.equal([2, 2]);
+      const reply = await act(1, orderAction(limit(false, '2600', '10.5')));
+      expect(reply.response.data.statuses).to.deep.equal([{ resting: { oid: 1 } }]);
+    } finally {
+      await server.close();
+    }
   });
 
   it('follows deposits, reservations and fills of durable generations', async () => {

@@ -73,6 +73,7 @@ export async function startReadServer(
     nowMs: () => 0,
     watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null }),
     inventoryRevision: () => 3,
+    untilApplied: () => Promise.resolve(),
     store: createReadStore(db),
     settlePace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     checkpoints: { latest: () => null, proofsOf: async () => null },
