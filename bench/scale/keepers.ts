@@ -13,19 +13,19 @@ import { SHARES, tableBytes } from '../../ledger/db/storage.js';
 import { signBody } from '../../test/support/nodes/edges.js';
 import { FIRST_ASSET } from '../../test/support/trading.js';
 import type { Db } from '../../ledger/types.js';
-import { accountOf, startStack, type Stack } from '../../test/support/stack.js';
-import { median } from '../gateway/measure.js';
+import { accountOf, startStack, until, type Stack } from '../../test/support/stack.js';
 import { bytesRow, timeRow, type Figure, type ScaleRow } from './rows.js';
 import { restingOids } from './world.js';
 
-const BLOCK_MS = 1_000;
+/** Shorter than a real chain's, so that what a block costs outweighs what time alone does. */
+const BLOCK_MS = 400;
 const MARKETS = 4;
 /** Of each market: half bids and half asks. */
 const ORDERS = 50;
 /** Blocks in which the processes compile, and those of one measured stretch. */
-const WARM_BLOCKS = 60;
-const BLOCKS = 15;
-const ROUNDS = 5;
+const WARM_BLOCKS = 200;
+const BLOCKS = 40;
+const ROUNDS = 4;
 const GATEWAY = 'gateway';
 const PROCESSES = ['watcher', GATEWAY, 'poster', 'settler,executor'] as const;
 type Process = (typeof PROCESSES)[number];
@@ -51,7 +51,9 @@ interface Cpu {
 interface Stretch {
   cpu: Readonly<Record<Process, Cpu>>;
   scans: number;
+  /** Books that were posted, and all publications, those that prolong a curve included. */
   posted: number;
+  publications: number;
   scanBytes: number;
   publicationBytes: number;
 }
@@ -105,7 +107,7 @@ export async function measureKeepers(server: string, rounds = ROUNDS): Promise<S
   const four = await onStack(server, MARKETS, (stack, db) =>
     measure(stack, db, ['quiet', 'one', 'all'], MARKETS, rounds),
   );
-  return rowsOf(alone, four as Record<LoadName, Stretch>[]);
+  return rowsOf({ alone: alone.map(({ quiet }) => quiet), four });
 }
 
 async function onStack<T>(server: string, markets: number, work: (stack: Stack, db: Db) => Promise<T>): Promise<T> {
@@ -119,6 +121,14 @@ async function onStack<T>(server: string, markets: number, work: (stack: Stack, 
       env: { LOG_LEVEL: 'error' },
     });
     try {
+      const { address } = accountOf(stack, 'maker1');
+      await stack.operate('maker', 'approve', address);
+      await until('the ledger', async () => {
+        const { ledger } = (await (await fetch(`${stack.manifest.serverUrl}/v0/makers/${address}/limits`)).json()) as {
+          ledger: { ready: boolean; balances: { available: string }[] };
+        };
+        return ledger.ready && ledger.balances.every(({ available }) => available !== '0');
+      });
       return await work(stack, db);
     } finally {
       await stack.close();
@@ -146,7 +156,10 @@ async function measure<L extends LoadName>(
       ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
       body: JSON.stringify(signBody(action, privateKey)),
     });
-    return restingOids(await response.text());
+    const text = await response.text();
+    const resting = restingOids(text);
+    if (resting.length !== ORDERS) throw new Error(text.slice(0, 300));
+    return resting;
   }
 
   async function requote(market: number): Promise<void> {
@@ -177,6 +190,7 @@ async function measure<L extends LoadName>(
       cpu: Object.fromEntries(PROCESSES.map((name) => [name, cpu(name)])) as Stretch['cpu'],
       scans: after.scans - before.scans,
       posted: after.posted - before.posted,
+      publications: after.publications - before.publications,
       scanBytes: after.scanBytes - before.scanBytes,
       publicationBytes: after.publicationBytes - before.publicationBytes,
     };
@@ -205,6 +219,7 @@ async function measure<L extends LoadName>(
       cpu: Object.fromEntries(PROCESSES.map((name) => [name, cpu(name)])) as Stretch['cpu'],
       scans: await count('select count(*)::int as count from generations'),
       posted: await count("select count(*)::int as count from publications where kind = 'full'"),
+      publications: await count('select count(*)::int as count from publications'),
       scanBytes: bytesOf('scans'),
       publicationBytes: bytesOf('publications'),
     };
@@ -231,43 +246,55 @@ const databaseOf =
   ({ cpu }) =>
     names.reduce((sum, name) => sum + cpu[name].databaseUs, 0);
 
-function rowsOf(alone: readonly { quiet: Stretch }[], four: readonly Record<LoadName, Stretch>[]): ScaleRow[] {
-  type Round = Record<LoadName, Stretch>;
+/** Several stretches as one: differences of short ones would be mostly chance. */
+function summed(stretches: readonly Stretch[]): Stretch {
+  const sum = (of: Part): number => stretches.reduce((all, stretch) => all + of(stretch), 0);
+  const cpu = (name: Process): Cpu => ({
+    ownUs: sum((one) => one.cpu[name].ownUs),
+    databaseUs: sum((one) => one.cpu[name].databaseUs),
+  });
+  return {
+    cpu: Object.fromEntries(PROCESSES.map((name) => [name, cpu(name)])) as Stretch['cpu'],
+    scans: sum(({ scans }) => scans),
+    posted: sum(({ posted }) => posted),
+    publications: sum(({ publications }) => publications),
+    scanBytes: sum(({ scanBytes }) => scanBytes),
+    publicationBytes: sum(({ publicationBytes }) => publicationBytes),
+  };
+}
+
+function rowsOf(rounds: { alone: readonly Stretch[]; four: readonly Record<LoadName, Stretch>[] }): ScaleRow[] {
+  const alone = summed(rounds.alone);
+  const [quiet, one, all] = (['quiet', 'one', 'all'] as const).map((load) =>
+    summed(rounds.four.map((round) => round[load])),
+  );
+  if (quiet === undefined || one === undefined || all === undefined) throw new RangeError('every load is measured');
+  const whole = summed([quiet, one, all]);
   const perScan = (stretch: Stretch, part: Part): number => part(stretch) / stretch.scans;
-  /** What a further market of a block adds. */
-  const perPost = ({ one, all }: Round, part: Part): number =>
-    (perScan(all, part) - perScan(one, part)) / (all.posted / all.scans - one.posted / one.scans);
+  const postsOf = ({ posted, scans }: Stretch): number => posted / scans;
+  /** What a listed market costs in a block in which nothing is posted. */
+  const listed = (part: Part): number => (perScan(quiet, part) - perScan(alone, part)) / (MARKETS - 1);
+  /** What a further market of a post costs. */
+  const perPost = (part: Part): number => (perScan(all, part) - perScan(one, part)) / (postsOf(all) - postsOf(one));
   /** What a block with posts costs beside them, and more than one without. */
-  const perRound = ({ quiet, one, all }: Round, part: Part): number =>
-    perScan(one, part) - perScan(quiet, part) - perPost({ quiet, one, all }, part) * (one.posted / one.scans);
-  const over = (of: (round: Round) => number): number => median(four.map(of));
-  const quietAlone = (part: Part): number => median(alone.map(({ quiet }) => perScan(quiet, part)));
-  const listed = (part: Part): number => (over(({ quiet }) => perScan(quiet, part)) - quietAlone(part)) / (MARKETS - 1);
+  const perRound = (part: Part): number => perScan(one, part) - perScan(quiet, part) - perPost(part) * postsOf(one);
+  const scan = (part: Part): number => perScan(quiet, part);
   const ms = (us: number): number => Math.max(us, 0) / 1_000;
-  const [poster, watcher, posts, all] = [
-    ...[ownOf('poster'), ownOf('watcher')],
-    // The watcher stores what it sees of a publication.
-    ...[databaseOf('poster', 'watcher'), databaseOf(...PROCESSES)],
-  ] as const;
-  const row = (figure: Figure, what: string, us: (part: Part) => number, own: Part, database: Part): ScaleRow =>
+  const [poster, watcher, everyDatabase] = [ownOf('poster'), ownOf('watcher'), databaseOf(...PROCESSES)];
+  // The watcher stores what it sees of a publication.
+  const ofPosts = databaseOf('poster', 'watcher');
+  const row = (figure: Figure, what: string, us: (part: Part) => number, [own, database]: [Part, Part]): ScaleRow =>
     timeRow(figure, what, ms(us(own)), { databaseMs: ms(us(database)) });
-  const quiet = (part: Part): number => over((round) => perScan(round.quiet, part));
-  const book = `a book of ${ORDERS} orders`;
   return [
-    row('quietScan', `watcher, a scan that finds nothing, ${MARKETS} markets`, quiet, watcher, all),
-    row('listedMarket', 'poster, each listed market, in each block', listed, poster, databaseOf('poster')),
-    row('postRound', 'poster, a round that posts', (part) => over((one) => perRound(one, part)), poster, posts),
-    row('postMarket', `poster, each market of it: ${book}`, (part) => over((one) => perPost(one, part)), poster, posts),
-    bytesRow(
-      'scanBytes',
-      'scan',
-      over((round) => perScan(round.quiet, ({ scanBytes }) => scanBytes)),
-      null,
-    ),
+    row('quietScan', `watcher, a scan that finds nothing, ${MARKETS} markets`, scan, [watcher, everyDatabase]),
+    row('listedMarket', 'poster, each listed market, in each block', listed, [poster, databaseOf('poster')]),
+    row('postRound', 'poster, a round that posts', perRound, [poster, ofPosts]),
+    row('postMarket', `poster, each market of it: a book of ${ORDERS} orders`, perPost, [poster, ofPosts]),
+    bytesRow('scanBytes', 'scan', whole.scanBytes / whole.scans, null),
     bytesRow(
       'publicationBytes',
       'publication with its part of a transaction',
-      over((round) => round.all.publicationBytes / round.all.posted),
+      whole.publicationBytes / whole.publications,
       null,
     ),
   ];

@@ -3,6 +3,7 @@ import type { Address, Market } from '../../core/types.js';
 import { readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
 import { readPendingClaims, type PendingClaim } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
+import { allOrFirstError } from '../../ledger/db/dialects.js';
 import { readExecutable } from '../../ledger/publications/executable.js';
 import { lastGeneration, readMarkets } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
@@ -137,21 +138,19 @@ async function readUnknownTokens(
   markets: readonly Market[],
   { blockTimestampMs }: GenerationRow,
 ): Promise<ReadonlySet<Address>> {
-  const tokens = new Set<Address>();
-  for (const { index, base, quote } of markets) {
-    const live = await readPostSeen(q, index);
-    if (live === null || (live.deadlineSec + DEADLINE_MARGIN_SEC) * 1_000 < blockTimestampMs) continue;
-    if (await isSuspendedCurve(q, index, live.seq)) tokens.add(base.address).add(quote.address);
-  }
-  return tokens;
+  const unknown = await allOrFirstError(
+    markets.map(async ({ index, base, quote }) => {
+      const live = await readPostSeen(q, index);
+      if (live === null || (live.deadlineSec + DEADLINE_MARGIN_SEC) * 1_000 < blockTimestampMs) return [];
+      return (await isSuspendedCurve(q, index, live.seq)) ? [base.address, quote.address] : [];
+    }),
+  );
+  return new Set(unknown.flat());
 }
 
 /** Newest prepared publication of each market, by index. */
-async function readPublicationMarks(q: Queryable, markets: readonly Market[]): Promise<PublicationMark[]> {
-  const marks: PublicationMark[] = [];
-  for (const { index } of markets) marks.push(await publicationMark(q, index));
-  return marks;
-}
+const readPublicationMarks = (q: Queryable, markets: readonly Market[]): Promise<PublicationMark[]> =>
+  allOrFirstError(markets.map(({ index }) => publicationMark(q, index)));
 
 /** What all executable curves can still make these makers pay, per token. */
 async function readExposure(
@@ -165,11 +164,12 @@ async function readExposure(
     asks: asks.filter(({ maker }) => makers.has(maker)),
     bids: bids.filter(({ maker }) => makers.has(maker)),
   });
-  const exposed = [];
-  for (const market of markets) {
-    snapshots.forget(market.index, await landedSeq(q, market.index));
-    const older = (await readExecutable(q, snapshots, market, head)).map(theirs);
-    exposed.push({ market, older, candidate: null });
-  }
+  const exposed = await allOrFirstError(
+    markets.map(async (market) => {
+      snapshots.forget(market.index, await landedSeq(q, market.index));
+      const older = (await readExecutable(q, snapshots, market, head)).map(theirs);
+      return { market, older, candidate: null };
+    }),
+  );
   return worstPayments(exposed);
 }

@@ -40,6 +40,8 @@ interface Kept {
 export function createSnapshotStore(markets: readonly Market[], { rebuildAlways = false } = {}): SnapshotStore {
   const kept = new Map<number, Map<number, Kept>>();
   let follower: Follower = createFollower(markets);
+  /** The newest rebuild that was asked for: all move the one follower. */
+  let rebuilding: Promise<unknown> = Promise.resolve();
 
   function keep(publication: Pick<Publication, 'market' | 'seq' | 'snapshotHash'>, snapshot: MarketSnapshot): void {
     const { market, seq, snapshotHash } = publication;
@@ -80,12 +82,18 @@ export function createSnapshotStore(markets: readonly Market[], { rebuildAlways 
     return snapshot;
   }
 
+  function rebuildInTurn(q: Queryable, publication: Publication): Promise<MarketSnapshot> {
+    const rebuilt = rebuilding.then(() => rebuild(q, publication));
+    rebuilding = rebuilt.catch(() => undefined);
+    return rebuilt;
+  }
+
   return {
     put: keep,
     async get(q, publication) {
-      if (rebuildAlways) return rebuild(q, publication);
+      if (rebuildAlways) return rebuildInTurn(q, publication);
       const { market, seq } = publication;
-      const found = find(publication) ?? (await readSnapshot(q, market, seq)) ?? (await rebuild(q, publication));
+      const found = find(publication) ?? (await readSnapshot(q, market, seq)) ?? (await rebuildInTurn(q, publication));
       keep(publication, found);
       return found;
     },

@@ -41,7 +41,8 @@ forPostgresUrl((database, open) => {
     async function serve() {
       const port = await freePort('127.0.0.1');
       const args = ['serve', '--manifest', stack.manifestPath, '--database', db.url, '--port', `${port}`];
-      const child = startChild('cli/main.ts', args, { LOG_LEVEL: 'info', ROLES: '' });
+      const metricsPort = await freePort('127.0.0.1');
+      const child = startChild('cli/main.ts', args, { LOG_LEVEL: 'info', ROLES: '', METRICS_PORT: `${metricsPort}` });
       children.push(child);
       const said = (msg: string): Line[] =>
         child
@@ -57,7 +58,8 @@ forPostgresUrl((database, open) => {
           },
           LIMIT_MS,
         );
-      return { child, url: `http://127.0.0.1:${port}`, said, says };
+      const metrics = (): Promise<Response> => fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+      return { child, url: `http://127.0.0.1:${port}`, said, says, metrics };
     }
 
     const sorted = (roles: string): string[] => roles.split(',').sort();
@@ -89,6 +91,15 @@ forPostgresUrl((database, open) => {
       await until(`generations at ${url}`, async () => (await generation(url)) > from + 1, LIMIT_MS);
     }
 
+    /** They are answered whatever of its roles waits, and say whether it is the gateway. */
+    async function expectMetrics({ metrics }: Awaited<ReturnType<typeof serve>>, roles: string): Promise<void> {
+      const answer = await metrics();
+      expect(answer.status).to.equal(200);
+      expect(await answer.text()).to.match(
+        roles.includes('gateway') ? /^curvebook_gateway_active 1$/m : /^curvebook_gateway_active 0$/m,
+      );
+    }
+
     for (const [first, second] of [
       [CHAIN_SIDE, BOOK_SIDE],
       [BOOK_SIDE, CHAIN_SIDE],
@@ -96,11 +107,13 @@ forPostgresUrl((database, open) => {
       it(`takes over ${first} while ${second} goes on elsewhere, and then that, too`, async () => {
         const standby = await serve();
         await standby.says('on standby: another process holds a log');
+        await expectMetrics(standby, 'none');
         const orders = [await placed(stack.manifest.serverUrl)];
         await stack.kill(first);
         await standby.says('roles started');
         expect([...standby.said('roles started')[0]!.roles!].sort()).to.deep.equal(sorted(first));
         expect(standby.said('another process holds the logs')[0]!.waiting).to.deep.equal(sorted(second));
+        await expectMetrics(standby, first);
         const active = first === CHAIN_SIDE ? stack.manifest.serverUrl : standby.url;
         await follows(active);
         orders.push(await placed(active));

@@ -4,6 +4,8 @@ import { depthUnits } from '../../../core/curve/walk.js';
 import { decodeSide } from '../../../core/curve/words.js';
 import type { Address, Market } from '../../../core/types.js';
 import { createPosterMemory, startWarming } from '../../../keepers/poster/memory.js';
+import { readTx } from '../../../ledger/db/db.js';
+import { allOrFirstError } from '../../../ledger/db/dialects.js';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
 import { lastOrderSeq } from '../../../ledger/orders/order-log.js';
@@ -102,6 +104,22 @@ forOneDatabase((name, open) =>
       // The same book that a poster without a past makes of the logs is checked after each test.
       const book = (await publicationsOf(stack)).at(-1)!;
       expect(book.cut.orderSeq).to.equal(end + 2);
+    });
+
+    it('rebuilds the books of several cuts and markets that are asked for at once', async () => {
+      for (const step of [0n, 100n, 200n]) {
+        await stack.order(maker1, [ask(300_000n + step), bid(299_000n - step)]);
+        await round();
+        await stack.order(maker2, [ask(300_000n + step, 1), bid(299_000n - step, 1)]);
+        await round();
+      }
+      const publications = [...(await publicationsOf(stack, 1)), ...(await publicationsOf(stack, 0))];
+      expect(publications.length).to.be.greaterThan(5);
+      // A book whose hash is not the prepared one is an error.
+      const store = createSnapshotStore(stack.markets);
+      const books = await readTx(stack.db, (q) => allOrFirstError(publications.map((one) => store.get(q, one))));
+      expect(books.map(({ market }) => market)).to.deep.equal(publications.map(({ market }) => market));
+      expect(books.at(-1)!.asks).to.have.length(3);
     });
 
     it('posts all markets in one transaction, and only those that changed', async () => {
