@@ -62,7 +62,7 @@ const FROM_RUN: readonly [keyof Stored, Figure, 'value' | 'databaseMs'][] = [
   ['limitsDatabaseMs', 'limits', 'databaseMs'],
   ['fillMs', 'fill', 'value'],
   ['fillDatabaseMs', 'fill', 'databaseMs'],
-  ['scanMs', 'fillAlone', 'value'],
+  ['scanMs', 'quietScan', 'value'],
   ['quietScanDatabaseMs', 'quietScan', 'databaseMs'],
   ['listedMarketMs', 'listedMarket', 'value'],
   ['listedMarketDatabaseMs', 'listedMarket', 'databaseMs'],

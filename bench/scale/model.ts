@@ -13,9 +13,9 @@ export interface Figures {
   /** CPU milliseconds of the watcher for a fill of five makers, four per scan, and of the database. */
   fillMs: number;
   fillDatabaseMs: number;
-  /** CPU milliseconds of the watcher for a scan of one block with a single fill. */
+  /** CPU milliseconds of the watcher for a scan that finds nothing, its questions to the node included. */
   scanMs: number;
-  /** CPU milliseconds of the database for a scan that finds nothing, all that follow it included. */
+  /** CPU milliseconds of the database for it, all that follow it included. */
   quietScanDatabaseMs: number;
   /** CPU milliseconds of the poster for one side of a curve of many levels: compressing it and checking it. */
   curveSideMs: number;
