@@ -6,6 +6,7 @@
  *   --hours H     simulated hours of each run
  *   --blocks B    the same in blocks (100)
  *   --lies NAMES  only these lies of endpoints, by name
+ *   --rates LIST  these faults this often, as name=rate parted by commas: 'clockStep=0.2,promote=0.05'
  *   --threads N   so many runs at once (1)
  *   --trace       print every step
  *   --calm        without faults
@@ -22,6 +23,7 @@ import { DEFAULT_FAULTS, NO_FAULTS } from './faults.js';
 import { tryMistakes } from './search/mistakes.js';
 import { createReport } from './search/report.js';
 import { currentCode, resume } from './search/resume.js';
+import { withRates } from './search/rates.js';
 import { simulateAll } from './crew.js';
 import type { RunResult } from './run.js';
 import { shrink } from './search/shrink.js';
@@ -35,6 +37,7 @@ const { values } = parseArgs({
     hours: { type: 'string' },
     blocks: { type: 'string', default: '100' },
     lies: { type: 'string' },
+    rates: { type: 'string' },
     only: { type: 'string' },
     threads: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '10' },
@@ -48,8 +51,9 @@ const { values } = parseArgs({
   },
 });
 const first = parseInt(values.seed, 10);
+const usual = values.calm ? NO_FAULTS : DEFAULT_FAULTS;
 const faults = {
-  ...(values.calm ? NO_FAULTS : DEFAULT_FAULTS),
+  ...(values.rates === undefined ? usual : withRates(usual, values.rates)),
   ...(values.lies === undefined ? {} : { lies: values.lies.split(',') }),
 };
 const blocks =
@@ -65,8 +69,9 @@ if (values.mistakes) {
   const only = values.events === undefined ? null : new Set(values.events.split(','));
   const wanted = Array.from({ length: parseInt(values.seeds, 10) }, (_, i) => first + i);
   // A run without faults, or of few lies, says nothing about the usual one.
-  if (values.resume !== undefined && (values.calm || values.lies !== undefined || only !== null))
-    throw new RangeError('--resume goes with the usual faults: without --calm, --lies and --events');
+  const isUsual = !values.calm && values.lies === undefined && values.rates === undefined && only === null;
+  if (values.resume !== undefined && !isUsual)
+    throw new RangeError('--resume goes with the usual faults: without --calm, --lies, --rates and --events');
   const resumed = values.resume === undefined ? null : resume(values.resume, await currentCode(), blocks);
   const before = wanted.flatMap((seed) => resumed?.done.get(seed) ?? []);
   const failedBefore = before.filter(({ violations }) => violations.length > 0);
@@ -95,7 +100,10 @@ if (values.mistakes) {
     const least = await shrink({ seed: failed.seed, blocks, faults }, failed);
     console.log(`${failed.taken.length} events shrink to ${least.taken.length} and ${least.blocks} blocks:`);
     console.log([...least.taken, ...least.violations.slice(0, 1)].map((line) => `  ${line}`).join('\n'));
-    const narrowed = [values.calm ? ' --calm' : '', values.lies === undefined ? '' : ` --lies ${values.lies}`].join('');
+    const given = (['lies', 'rates'] as const).map((name) =>
+      values[name] === undefined ? '' : ` --${name} ${values[name]}`,
+    );
+    const narrowed = [values.calm ? ' --calm' : '', ...given].join('');
     const { seed, asked, taken } = least;
     console.log(`npm run simulate -- --seed ${seed} --blocks ${asked}${narrowed} --events '${taken.join()}'`);
   }

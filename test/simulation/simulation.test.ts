@@ -9,6 +9,7 @@ import { realTurn } from './clock.js';
 import { simulateAll } from './crew.js';
 import { createDecisions } from './decisions.js';
 import { DEFAULT_FAULTS } from './faults.js';
+import { withRates } from './search/rates.js';
 import { createReport } from './search/report.js';
 import { resume } from './search/resume.js';
 import { simulate } from './run.js';
@@ -61,6 +62,15 @@ describe('a run that is gone on with', () => {
     appendFileSync(path, 'something else\n');
     expect(() => run('aa')).to.throw(RangeError, 'is no line of a run');
     rmSync(folder, { recursive: true });
+  });
+});
+
+describe('the rates of faults', () => {
+  it('are the usual ones but for those that are named', () => {
+    const raised = withRates(DEFAULT_FAULTS, 'clockStep=0.2, promote=1,reorg=0');
+    expect(raised).to.deep.equal({ ...DEFAULT_FAULTS, clockStep: 0.2, promote: 1, reorg: 0 });
+    for (const wrong of ['clockSteps=0.2', 'lies=1', 'reorg', 'reorg=2', 'reorg=-0.1', 'reorg=1e9', ''])
+      expect(() => withRates(DEFAULT_FAULTS, wrong), wrong).to.throw(RangeError);
   });
 });
 
