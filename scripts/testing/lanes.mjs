@@ -52,6 +52,17 @@ const LONG = [
   'test/server/read-fuzz',
 ];
 
+/** Of the files that need neither and are not `LONG`, those that wait or take longest: they start first, so that no lane has one of them alone at the end. */
+const SLOW = [
+  'test/server/conformance/',
+  'test/server/standby',
+  'test/server/edge/',
+  'test/server/stream/',
+  'test/sdk/trust',
+  'test/core/swap/',
+  'test/core/market-model',
+];
+
 /**
  * Every test file, relative to the project's root, in the order in which they should start.
  * @param {{ quick?: boolean, leftOut?: readonly string[] }} [options] quick: only those that start neither a chain nor a process
@@ -60,7 +71,11 @@ const LONG = [
 export function orderedFiles({ quick = false, leftOut = [] } = {}) {
   const files = testFiles().filter((file) => !leftOut.includes(file));
   const isQuick = quickFiles(files);
-  const quickOnes = files.filter((file) => isQuick.has(file)).map((name) => ({ name, isQuick: true }));
+  const isSlow = (file) => SLOW.some((beginning) => file.startsWith(beginning));
+  const quickOnes = files
+    .filter((file) => isQuick.has(file))
+    .sort((one, other) => isSlow(other) - isSlow(one))
+    .map((name) => ({ name, isQuick: true }));
   if (quick) return quickOnes;
   const folderOf = (file) => file.split('/')[1];
   const rank = (folders, file) => (folders.includes(folderOf(file)) ? folders.indexOf(folderOf(file)) : folders.length);
