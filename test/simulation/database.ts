@@ -96,18 +96,19 @@ export function installDatabaseFaults(
     const { sql } = sent;
     const statement = statementOf(sql);
     const { isBegin, isCommit, isRollback } = statement;
-    const endedTransaction = severed.get(connection);
-    if (endedTransaction !== undefined) {
-      // Whatever is still sent of a transaction fails with its session; without it each statement would be carried out by itself.
-      if (!endedTransaction || isBegin || isRollback) severed.delete(connection);
-      throw broken('after its session was ended');
-    }
     if (strikes(world, isCommit ? 'crashBeforeCommit' : 'crashAtStatement', where)) {
       scheduler.kill(actor);
       return never();
     }
     if (strikes(world, 'dbSlow', where)) await scheduler.sleep(world.decisions.int('dbSlowMs', 1, 300));
     if (actor.isDead) return never();
+    // Also of a statement that was on its way when the session was ended.
+    const endedTransaction = severed.get(connection);
+    if (endedTransaction !== undefined) {
+      // Whatever is still sent of a transaction fails with its session; without it each statement would be carried out by itself.
+      if (!endedTransaction || isBegin || isRollback) severed.delete(connection);
+      throw broken('after its session was ended');
+    }
     if (isBegin && strikes(world, 'dbFailBegin', where)) throw broken('at the beginning');
     if (!isCommit && !isRollback && connection.inTransaction && strikes(world, 'dbFailStatement', where))
       throw broken('in a statement');
