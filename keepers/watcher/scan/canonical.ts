@@ -11,24 +11,42 @@ export interface KnownBlock {
 
 /**
  * Asks every configured endpoint for the block at a height. Returns the hash that stands there instead of the known one when a
- * majority of all endpoints answers another hash, the most frequent one of them; null otherwise. An endpoint that fails or does
- * not have the block says nothing.
+ * majority of all endpoints answers another hash, the most frequent one of those answered by then; null otherwise. An endpoint that
+ * fails or does not have the block says nothing.
  */
 export async function confirmMismatch(endpoints: RpcPool['endpoints'], known: KnownBlock): Promise<Hex | null> {
-  const answers = await Promise.all(endpoints.map((rpc) => readBlock(rpc, known.number).catch(() => null)));
-  const others = new Map<Hex, number>();
-  for (const block of answers) {
-    if (block !== null && block.hash !== known.hash) others.set(block.hash, (others.get(block.hash) ?? 0) + 1);
-  }
-  const differing = [...others.values()].reduce((sum, count) => sum + count, 0);
-  if (2 * differing <= endpoints.length) return null;
-  return [...others].reduce((most, one) => (one[1] > most[1] ? one : most))[0];
+  const { others } = await poll(endpoints, known);
+  if (!isMajority(others.length, endpoints)) return null;
+  const counts = new Map<Hex, number>();
+  for (const hash of others) counts.set(hash, (counts.get(hash) ?? 0) + 1);
+  return [...counts].reduce((most, one) => (one[1] > most[1] ? one : most))[0];
 }
 
 /** Whether a majority of all endpoints has this very block. */
 export async function isConfirmed(endpoints: RpcPool['endpoints'], known: KnownBlock): Promise<boolean> {
-  const answers = await Promise.all(endpoints.map((rpc) => readBlock(rpc, known.number).catch(() => null)));
-  return 2 * answers.filter((block) => block?.hash === known.hash).length > endpoints.length;
+  return isMajority((await poll(endpoints, known)).same, endpoints);
+}
+
+const isMajority = (count: number, endpoints: RpcPool['endpoints']): boolean => 2 * count > endpoints.length;
+
+/**
+ * How many endpoints have the known block, and the other hashes that stand at its height. Ends as soon as a majority has answered one or
+ * the other: an endpoint that hangs must not hold up what the rest have decided.
+ */
+async function poll(endpoints: RpcPool['endpoints'], known: KnownBlock): Promise<{ same: number; others: Hex[] }> {
+  const decided = Promise.withResolvers<void>();
+  const others: Hex[] = [];
+  let same = 0;
+  const asked = endpoints.map(async (rpc) => {
+    const block = await readBlock(rpc, known.number).catch(() => null);
+    if (block === null) return;
+    if (block.hash === known.hash) same += 1;
+    else others.push(block.hash);
+    if (isMajority(same, endpoints) || isMajority(others.length, endpoints)) decided.resolve();
+  });
+  await Promise.race([Promise.all(asked), decided.promise]);
+  // A copy, so that later answers do not change the decision.
+  return { same, others: [...others] };
 }
 
 /** Error for an endpoint that reports another history than the majority. The pool then goes on with another one. */

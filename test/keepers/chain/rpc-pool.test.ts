@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Hex } from '../../../core/types.js';
 import { RpcResponseError, RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
-import { confirmMismatch } from '../../../keepers/watcher/scan/canonical.js';
+import { confirmMismatch, isConfirmed } from '../../../keepers/watcher/scan/canonical.js';
 import { pooledEndpoints, HASH_A } from '../../support/nodes/pooled-endpoints.js';
 
 const HASH_B: Hex = `0x${'bb'.repeat(32)}`;
@@ -279,6 +279,21 @@ describe('RPC pool', () => {
           else suite.endpoints[i]!.hash = answer;
         });
         expect(await confirmMismatch(rpc.endpoints, known)).to.equal(expected);
+      });
+    }
+
+    for (const [what, hash] of [
+      ['another block', HASH_B],
+      ['this block', HASH_A],
+    ] as const) {
+      it(`does not wait for an endpoint that hangs once a majority has ${what}`, async () => {
+        const rpc = pool(3);
+        const speaks = Promise.withResolvers<void>();
+        Object.assign(suite.endpoints[0]!, { silentUntil: speaks.promise });
+        for (const one of suite.endpoints.slice(1)) one.hash = hash;
+        expect(await confirmMismatch(rpc.endpoints, known)).to.equal(hash === HASH_A ? null : hash);
+        expect(await isConfirmed(rpc.endpoints, known)).to.equal(hash === HASH_A);
+        speaks.resolve();
       });
     }
   });
