@@ -28,8 +28,15 @@ const compiler = {
 /** Tests deploy contracts from their artifacts, so how they are compiled themselves only has to be fast. */
 const testCompiler = {
   ...compiler,
-  settings: { ...compiler.settings, viaIR: false, optimizer: { enabled: true, runs: 200 } },
+  settings: { ...compiler.settings, viaIR: false, optimizer: { enabled: false } },
 };
+
+/** Tests of the arithmetic run it so often, within themselves, that optimizing it costs less than running it as it is. */
+const arithmeticTestCompiler = {
+  ...testCompiler,
+  settings: { ...testCompiler.settings, optimizer: { enabled: true, runs: 200 } },
+};
+const ARITHMETIC = /[\\/](?:libraries|types)[\\/][^\\/]+\.t\.sol$/;
 
 /** How thorough the Solidity tests are, by SOLIDITY_RUNS: runs of each property, runs and calls of each invariant. */
 const SOLIDITY_RUNS = {
@@ -49,9 +56,13 @@ const sharedTestCompiler: HardhatPlugin = {
       default: async () => ({
         resolveUserConfig: async (userConfig, resolveConfigurationVariable, next) => {
           const resolved = await next(userConfig, resolveConfigurationVariable);
-          for (const profile of Object.values(resolved.solidity.profiles)) {
-            const shared = Object.values(profile.overrides)[0]!;
-            for (const source of Object.keys(profile.overrides)) profile.overrides[source] = shared;
+          for (const { overrides } of Object.values(resolved.solidity.profiles)) {
+            const shared = new Map<string, (typeof overrides)[string]>();
+            for (const [source, own] of Object.entries(overrides)) {
+              const key = JSON.stringify(own);
+              overrides[source] = shared.get(key) ?? own;
+              shared.set(key, overrides[source]);
+            }
           }
           return resolved;
         },
@@ -85,7 +96,9 @@ export default defineConfig({
   plugins: [sortedArtifacts, hardhatToolboxMochaEthers, hardhatUpgrades, sharedTestCompiler],
   solidity: {
     compilers: [compiler],
-    overrides: Object.fromEntries(testSources.map((source) => [source, testCompiler])),
+    overrides: Object.fromEntries(
+      testSources.map((source) => [source, ARITHMETIC.test(source) ? arithmeticTestCompiler : testCompiler]),
+    ),
   },
   paths: {
     sources: join(solidityRoot, 'contracts'),

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm test`: types, Solidity tests, files of TypeScript tests, several beside each other (LANES=1 for one after the other; what a file printed is
+ * `npm test`: types, Solidity tests, files of TypeScript tests, several beside each other, and one more while processors are idle (LANES=1 for one after the other; what a file printed is
  * shown when it has ended). Each process of Mocha takes one file after the other. Tests run on SQLite; with DATABASE_URL, which names a PostgreSQL server, those that storage
  * decides run on both, and the others there. Arguments go to Mocha, in one process, and leave the rest out:
  * `npm test -- test/core/book.test.ts`.
@@ -256,6 +256,7 @@ async function runAll() {
         ),
       ],
       lanes,
+      { spare: lanes > 1 },
     );
     await workers.close();
     const again = await repeatFailed(files, results.slice(first.length));

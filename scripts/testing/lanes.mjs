@@ -1,7 +1,8 @@
 /** Several commands at once, as many as there are processors: how `npm test` shares the machine among its test files. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import { join, posix, sep } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { projectRoot } from '../console.mjs';
 
 /** More lanes would need more memory than the time that they save is worth: each has a chain and transpiled code in memory. */
@@ -17,25 +18,56 @@ export function laneCount() {
   return Math.max(1, Math.min(MOST_LANES, Number.isInteger(said) ? said : availableParallelism() + 2));
 }
 
+/** How often a spare lane looks whether processors are idle, and how much of them all must have been since. */
+const LOOK_MS = 1_000;
+const IDLE_SHARE = 0.15;
+
 /**
- * Runs jobs in the order given, `lanes` of them at a time; each lane takes the next one when it has ended its own.
+ * Runs jobs in the order given, `lanes` of them at a time; each lane takes the next one when it has ended its own. A spare lane takes the last
+ * one that nobody has, whenever processors had nothing to do because those that run wait: on a machine that is busy enough, it takes none.
  * @template T
  * @param {(() => Promise<T>)[]} jobs
  * @param {number} lanes
+ * @param {{ spare?: boolean, idleShare?: () => number, waitMs?: number }} [options] spare: whether there is a spare lane; idleShare: how much of the
+ * processors nobody used since the last call
  * @returns {Promise<T[]>} the results, in the order of the jobs
  */
-export async function inLanes(jobs, lanes) {
+export async function inLanes(jobs, lanes, { spare = false, idleShare = createIdleMeter(), waitMs = LOOK_MS } = {}) {
   /** @type {T[]} */
   const results = [];
   let next = 0;
+  let end = jobs.length;
   const lane = async () => {
-    while (next < jobs.length) {
+    while (next < end) {
       const at = next++;
       results[at] = await jobs[at]();
     }
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  const spareLane = async () => {
+    while (next < end) {
+      await delay(waitMs);
+      if (idleShare() < IDLE_SHARE || next >= end) continue;
+      const at = --end;
+      results[at] = await jobs[at]();
+    }
+  };
+  await Promise.all([...Array.from({ length: lanes }, lane), ...(spare ? [spareLane()] : [])]);
   return results;
+}
+
+function createIdleMeter() {
+  const read = () => {
+    const times = cpus().map((one) => one.times);
+    const sum = (pick) => times.reduce((total, one) => total + pick(one), 0);
+    return { idle: sum(({ idle }) => idle), all: sum((one) => Object.values(one).reduce((a, b) => a + b, 0)) };
+  };
+  let before = read();
+  return () => {
+    const now = read();
+    const share = (now.idle - before.idle) / Math.max(1, now.all - before.all);
+    before = now;
+    return share;
+  };
 }
 
 /** Folders whose files start programs, and wait for them: beside files that don't, so that no processor waits with them. */

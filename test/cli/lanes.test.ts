@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { inLanes } from '../../scripts/testing/lanes.mjs';
+
+describe('lanes of the test runner', () => {
+  /** Jobs that end when they are told to, and the order in which they began. */
+  function jobsOf(count: number) {
+    const begun: number[] = [];
+    const ends = Array.from({ length: count }, () => Promise.withResolvers<void>());
+    const jobs = ends.map(({ promise }, at) => async () => {
+      begun.push(at);
+      await promise;
+      return at;
+    });
+    return { begun, jobs, endAll: () => ends.forEach(({ resolve }) => resolve()) };
+  }
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 30));
+
+  it('take jobs in their order, as many at a time as there are', async () => {
+    const { begun, jobs, endAll } = jobsOf(5);
+    const all = inLanes(jobs, 2);
+    await pause();
+    expect(begun).to.deep.equal([0, 1]);
+    endAll();
+    expect(await all).to.deep.equal([0, 1, 2, 3, 4]);
+    expect(begun).to.deep.equal([0, 1, 2, 3, 4]);
+  });
+
+  it('get one more, which takes the last job, while processors are idle', async () => {
+    const { begun, jobs, endAll } = jobsOf(5);
+    const all = inLanes(jobs, 2, { spare: true, idleShare: () => 0.5, waitMs: 1 });
+    await pause();
+    expect(begun).to.deep.equal([0, 1, 4]);
+    endAll();
+    expect(await all).to.deep.equal([0, 1, 2, 3, 4]);
+    expect([...begun].sort()).to.deep.equal([0, 1, 2, 3, 4]);
+  });
+
+  it('get none while processors are busy', async () => {
+    const { begun, jobs, endAll } = jobsOf(5);
+    const all = inLanes(jobs, 2, { spare: true, idleShare: () => 0.1, waitMs: 1 });
+    await pause();
+    expect(begun).to.deep.equal([0, 1]);
+    endAll();
+    expect(await all).to.deep.equal([0, 1, 2, 3, 4]);
+  });
+});
