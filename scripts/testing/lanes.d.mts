@@ -1,0 +1,6 @@
+/** What TypeScript sees of lanes.mjs. */
+export function inLanes<T>(
+  jobs: readonly (() => Promise<T>)[],
+  lanes: number,
+  options?: { spare?: boolean; idleShare?: () => number; waitMs?: number },
+): Promise<T[]>;
