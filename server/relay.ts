@@ -40,6 +40,8 @@ const SHARE = 4;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Pause before nobody's being active is looked at again. */
 const PAUSE_MS = 200;
+/** Nothing is sent that has less time for its answer: without one nobody could say whether it was stored. */
+const LEAST_ANSWER_MS = 200;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** What the active gateway says of its answer beside the text. */
 const ANSWER_HEADERS = new Set([
@@ -66,6 +68,7 @@ interface Answered {
 
 /** Looks for the active gateway when there is something to hand over. */
 export function createRelay({ urls, timeoutMs, maxWaiting, monotonicMs, logger }: RelayOptions): Relay {
+  const leastMs = Math.min(LEAST_ANSWER_MS, timeoutMs);
   let active: string | null = null;
   let looking: Promise<string | null> | null = null;
   let waiting = 0;
@@ -127,7 +130,7 @@ export function createRelay({ urls, timeoutMs, maxWaiting, monotonicMs, logger }
       while (monotonicMs() < untilMs) {
         const url = active ?? (await find());
         const leftMs = Math.ceil(untilMs - monotonicMs());
-        const answer = url === null || leftMs <= 0 ? null : await ask(url, asked, leftMs);
+        const answer = url === null || leftMs < leastMs ? null : await ask(url, asked, leftMs);
         if (answer !== null) {
           isMissed = false;
           return answer;

@@ -44,9 +44,13 @@ export async function inLanes(jobs, lanes, { spare = false, idleShare = createId
     }
   };
   const spareLane = async () => {
+    await delay(waitMs);
     while (next < end) {
-      await delay(waitMs);
-      if (idleShare() < IDLE_SHARE || next >= end) continue;
+      // Since the last look, or for as long as the job of this lane took.
+      if (idleShare() < IDLE_SHARE) {
+        await delay(waitMs);
+        continue;
+      }
       const at = --end;
       results[at] = await jobs[at]();
     }

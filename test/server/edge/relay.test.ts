@@ -198,6 +198,18 @@ describe('what a standby hands over', () => {
     expect((await ask(own, '/api/v1/quote', 'x'.repeat(70_000))).status).to.equal(413);
   });
 
+  it('is not sent with so little time left that nobody could say what became of it', async () => {
+    const slow = await peer(true);
+    let nowMs = 0;
+    slow.answer = (response) => {
+      nowMs += 1_300;
+      setTimeout(() => response.writeHead(503, { 'x-curvebook-standby': '1' }).end('standby'), 200);
+    };
+    const relay = createRelay({ urls: [slow.url], ...options, monotonicMs: () => (nowMs += 25) });
+    expect(await codeOf(relay.action(body(1), MAKER, undefined))).to.equal('standby');
+    expect(slow.seen).to.have.length(1);
+  });
+
   it('does not go round between two that take each other for the active one', async () => {
     const urls: string[] = [];
     const isActive = (): boolean => false;
