@@ -120,6 +120,17 @@ forEachGateway('the stream client', (suite) => {
     expect(() => stream.subscribe({ type: 'allMids' }, () => undefined)).to.throw(/closed/);
   });
 
+  it('leaves nothing running when it is closed while it connects', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const { url } = await suite.start();
+    const before = timers();
+    const stream = createStream(url);
+    stream.subscribe({ type: 'allMids' }, () => undefined);
+    expect(timers()).to.be.above(before);
+    stream.close();
+    expect(timers()).to.equal(before);
+  });
+
   it('goes on when a listener throws or the server complains', async () => {
     const { url } = await suite.start();
     const errors: string[] = [];

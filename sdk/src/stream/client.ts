@@ -101,6 +101,7 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   let openedMs = 0;
   let retrying: ReturnType<typeof setTimeout> | null = null;
   let beating: ReturnType<typeof setInterval> | null = null;
+  let opening: ReturnType<typeof setTimeout> | undefined;
 
   function become(next: StreamState): void {
     if (state === next) return;
@@ -122,10 +123,10 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     const mine = new Socket(address);
     socket = mine;
     const isMine = (): boolean => socket === mine;
-    const opening = setTimeout(() => isMine() && lose(mine), OPEN_MS);
+    opening = setTimeout(() => isMine() && lose(mine), OPEN_MS);
     mine.onopen = () => {
-      clearTimeout(opening);
       if (!isMine()) return;
+      clearTimeout(opening);
       heardMs = openedMs = Date.now();
       beating = setInterval(() => beat(mine), PING_MS);
       become('open');
@@ -138,7 +139,6 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     };
     mine.onerror = () => undefined;
     mine.onclose = () => {
-      clearTimeout(opening);
       if (isMine()) lose(mine);
     };
   }
@@ -167,6 +167,8 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   function release(mine: WebSocket): void {
     if (beating !== null) clearInterval(beating);
     beating = null;
+    // Left running, it would keep the program of whoever closed this while it connected.
+    clearTimeout(opening);
     socket = null;
     if (asking !== null) clearTimeout(asking);
     asking = null;
