@@ -81,8 +81,12 @@ const COMPUTING = ['economic', 'keepers', 'chain', 'server'];
 /** Files that need neither a chain nor a process, but take long: searches, and what needs many rows. */
 const LONG = [
   'test/economic/',
+  'test/core/market-model',
+  'test/core/swap/swap-planner',
+  'test/keepers/archive/archive-kept',
   'test/ledger/chain/compact-fills',
   'test/server/activity/',
+  'test/server/downloads',
   'test/server/fuzz',
   'test/server/paging',
   'test/server/read-fuzz',
@@ -99,7 +103,6 @@ const SLOW = [
   'test/server/stream/',
   'test/sdk/trust',
   'test/core/swap/',
-  'test/core/market-model',
 ];
 const FIRST_PART = 0.6;
 
