@@ -58,7 +58,7 @@ export interface RpcPool extends Rpc {
   /**
    * Asks each endpoint that is not paused, all at once. An endpoint that answers an error, or too late after the others, has no vote; the
    * last error is thrown when there is no vote. The endpoint in use comes first. When fewer than `enough` endpoints (default one) are not
-   * paused, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with `isPatient` false until there
+   * paused, or fewer of those answer, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with `isPatient` false until there
    * is one. With `awaitsPaused` false paused ones are not waited for as long, once all others have answered and there is a vote: for questions
    * that are asked again, where a vote that is missing decides nothing for good.
    */
@@ -392,7 +392,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     let last: unknown = null;
     const heard = Promise.withResolvers<void>();
     let waking = awake.length;
-    const asked = (awake.length >= enough ? awake : usable).map(async (one) => {
+    const askOne = async (one: Endpoint): Promise<void> => {
       try {
         votes.set(one, await question(one.rpc));
         if (votes.size === (isPatient ? enough : 1)) heard.resolve();
@@ -402,8 +402,12 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       }
       if (awake.includes(one)) waking -= 1;
       if (!awaitsPaused && waking === 0 && votes.size > 0) heard.resolve();
+    };
+    const first = awake.length >= enough ? awake : usable;
+    const all = Promise.all(first.map(askOne)).then(async () => {
+      // One that hangs must not leave the decision to one that lies.
+      if (votes.size < enough) await Promise.all(usable.filter((one) => !first.includes(one)).map(askOne));
     });
-    const all = Promise.all(asked);
     await withPatience(all, heard.promise);
     if (votes.size === 0) await all;
     if (votes.size === 0) throw failureOf(last);

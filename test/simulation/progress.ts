@@ -80,6 +80,11 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
     [base, quote].some(({ address }) => endpoints.silentTokens.has(address));
   const wasSilent = (market: Market): boolean =>
     countOf('fault tokenSilent') > 0 && market.quote.address === chain.setting.markets.at(-1)!.quote.address;
+  /** Endpoints that lied or hung may have put a token into quarantine, too. */
+  const isQuarantined = ({ base, quote }: Market): boolean =>
+    (backend.activeGateway()?.status?.().findings ?? []).some(
+      ({ token, state }) => state === 'quarantined' && [base.address, quote.address].includes(token),
+    );
   for (const market of chain.setting.markets.filter((one) => !isSilent(one))) {
     const hasCurve = growing(`curve of ${market.id}`);
     const hasFill = growing(`fill of ${market.id}`);
@@ -94,7 +99,8 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
       }
       return fresh.oid !== null;
     });
-    await within(60_000 + (wasSilent(market) ? DOUBT_MS : 0), `a curve of ${market.pair} is posted`, hasCurve);
+    const doubtMs = wasSilent(market) || isQuarantined(market) ? DOUBT_MS : 0;
+    await within(60_000 + doubtMs, `a curve of ${market.pair} is posted`, hasCurve);
     let looks = 0;
     await within(120_000, `a fill in ${market.pair} is booked`, () => {
       if ((looks += 1) % 5 === 0) void trade(market).catch(() => undefined);

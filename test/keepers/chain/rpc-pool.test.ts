@@ -258,6 +258,16 @@ describe('RPC pool', () => {
     ).to.deep.equal(['0', '1']);
   });
 
+  it('asks one that is paused, too, where one of the others does not answer, so that not one alone decides', async () => {
+    const rpc = pool(3);
+    rpc.penalize('it lied', rpc.endpoints[2]);
+    suite.endpoints[1]!.down = true;
+    for (const awaitsPaused of [true, false])
+      expect(
+        (await rpc.survey((one) => one.call('which'), 2, true, awaitsPaused)).map(({ answer }) => answer),
+      ).to.deep.equal(['0', '2']);
+  });
+
   describe('mismatch of a block', () => {
     const known = { number: 100, hash: HASH_A };
     const cases: [string, (Hex | null | 'down')[], Hex | null][] = [
