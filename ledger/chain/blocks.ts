@@ -15,6 +15,12 @@ export async function blockAt(q: Queryable, number: number): Promise<ScannedBloc
   return row === undefined ? null : toBlock(row);
 }
 
+/** The blocks that the ledger has scanned from one height to another, lowest first. */
+export async function blocksBetween(q: Queryable, from: number, to: number): Promise<ScannedBlock[]> {
+  if (to < from) return [];
+  return (await readRows(q, 'blocks', { between: ['number', from, to], orderBy: ['number'] })).map(toBlock);
+}
+
 /** The first block that was scanned, null before the first scan. */
 export async function oldestBlock(q: Queryable): Promise<ScannedBlock | null> {
   const [row] = await readRows(q, 'blocks', { orderBy: ['number'], limit: 1 });

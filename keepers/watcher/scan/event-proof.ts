@@ -1,10 +1,12 @@
 import type { Logger } from 'pino';
 import type { Address } from '../../../core/types.js';
+import { blocksBetween } from '../../../ledger/chain/blocks.js';
 import { readRows } from '../../../ledger/db/rows.js';
 import type { Db, Queryable } from '../../../ledger/types.js';
 import type { RpcPool } from '../../chain/pool.js';
 import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
 import { logKey } from '../derive/custody.js';
+import { NoMajorityError } from './majority.js';
 import { proveRange } from './prove-range.js';
 import type { Scan, SeenEvent } from './scan.js';
 
@@ -15,7 +17,8 @@ export class MissingEventError extends Error {
 
 /**
  * Proves that blocks `from..to` hold no event that moves money and that neither the ledger nor the scan under way has. Throws MissingEventError
- * when the ledger lacks one, RpcContradictionError of the scan's endpoint when the scan does, and whatever else when nothing could be proven.
+ * when the ledger lacks one, RpcContradictionError of the scan's endpoint when the scan does, and whatever else when nothing could be proven:
+ * NoMajorityError where the chain has other blocks by now, whose events say nothing about those that were scanned.
  */
 export type ProveEvents = (range: { from: number; to: number }, scan: Scan, scanned: Rpc) => Promise<void>;
 
@@ -33,6 +36,10 @@ export function createEventProof(deps: {
     const proven = await proveRange(rpc, { from, to, addresses }, { nowMs, logger });
     const moves = proven.events.filter(({ event }) => MOVES.includes(event.type));
     const firstOfScan = scan.blocks[0]?.number ?? to + 1;
+    const ours = [...(await blocksBetween(db.knex, from, Math.min(to, firstOfScan - 1))), ...scan.blocks];
+    const hashes = new Map(ours.map(({ number, hash }) => [number, hash]));
+    const other = proven.blocks.find(({ number, hash }) => (hashes.get(number) ?? hash) !== hash);
+    if (other !== undefined) throw new NoMajorityError(`the chain has another block ${other.number} than was scanned`);
     const seen = new Set(scan.events.map(({ log }) => logKey(log)));
     const omitted = moves.find(({ log }) => log.blockNumber >= firstOfScan && !seen.has(logKey(log)));
     if (omitted !== undefined)

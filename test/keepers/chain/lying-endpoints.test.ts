@@ -7,9 +7,12 @@ import { createRpcPool, type RpcPool } from '../../../keepers/chain/pool.js';
 import { RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
 import { standingCauses } from '../../../keepers/watcher/halt-causes.js';
 import { planRepair } from '../../../keepers/watcher/repair.js';
+import { createEventProof } from '../../../keepers/watcher/scan/event-proof.js';
+import { NoMajorityError } from '../../../keepers/watcher/scan/majority.js';
 import { proveRange } from '../../../keepers/watcher/scan/prove-range.js';
 import { scanRange } from '../../../keepers/watcher/scan/scan.js';
 import { readBalances } from '../../../ledger/chain/balances.js';
+import { newestBlocks } from '../../../ledger/chain/blocks.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
 import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js';
@@ -255,6 +258,29 @@ forOneDatabase((name, open) => {
       const twice = ([units, reserved]: string[]): string => `${BigInt(units!) * 2n} ${reserved}`;
       const doubled = Object.fromEntries(Object.entries(before).map(([key, text]) => [key, twice(text.split(' '))]));
       expect(await balancesOf(db)).to.deep.equal(doubled);
+    });
+
+    it('and a proof that finds other blocks than were scanned says nothing about the ledger', async () => {
+      await start((rpc) => [honestOne('a', rpc)]);
+      await land();
+      const { rpc, manifest } = site.chain;
+      const before = await rpc.call('evm_snapshot', []);
+      await site.fund();
+      await land();
+      const prove = createEventProof({
+        ...{ db, rpc: pool, nowMs: () => nowMs, logger: pino({ level: 'silent' }) },
+        addresses: Object.values(manifest.contracts as Record<string, Address>),
+      });
+      const head = (await newestBlocks(db.knex, 1))[0]!.number;
+      const lookBack = () => prove({ from: head, to: head }, { blocks: [], events: [] }, rpc);
+      await lookBack();
+      // The chain goes another way, with deposits at the same height that the ledger has not booked.
+      await rpc.call('evm_revert', [before]);
+      for (let i = 0; i < 2; i += 1) await site.fund();
+      await site.mine();
+      const error = await lookBack().catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(NoMajorityError);
+      expect(String(error)).to.include(`another block ${head} than was scanned`);
     });
 
     it('and the operator plans no repair on the word of one of three', async () => {
