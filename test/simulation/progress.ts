@@ -1,6 +1,7 @@
 /** The second phase of a simulation: faults heal for a healthy core, some stay for good, and things must get done. */
 import type { Market } from '../../core/types.js';
 import { HOLDINGS_PACE } from '../../keepers/watcher/tokens/holdings.js';
+import { MAKER_ROLES } from '../support/worlds/ledger-world.js';
 import type { Clients } from './clients.js';
 import type { Endpoints } from './endpoints.js';
 import type { Backend } from './processes.js';
@@ -112,7 +113,11 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
   for (let i = 0; i < 3; i++) await chain.request('maker1', chain.setting.markets[0]!.quote.address, 1_000_000n);
   await within(120_000, 'a withdrawal is settled', isSettled);
   const signed = { id: '', isUnderWay: false };
+  let makers = 0;
   await within(120_000, 'a signed order is filled', () => {
+    // Both sides must have something: takers may have bought all that makers had, and without asks nothing prices gas.
+    const role = MAKER_ROLES[(makers += 1) % MAKER_ROLES.length]!;
+    if (!orders.isFilled(signed.id)) void clients.placeOne(role, chain.setting.markets[0]!).catch(() => undefined);
     if (!signed.isUnderWay && !orders.isFilled(signed.id)) {
       signed.isUnderWay = true;
       // Whose order reverted gets no other one executed before it has swapped by itself.

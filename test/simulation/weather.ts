@@ -98,7 +98,9 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
     }
     // One that is silent in the calm stays so.
     if (nowMs >= silentUntilMs && !world.isCalm) endpoints.silentTokens.clear();
-    if (silentUntilMs <= nowMs && strikes(world, 'tokenSilent')) {
+    // What a token says at the block of its listing is kept for good: one that says nothing there is listed as that.
+    const isListed = (record.counts.get('says market listed') ?? 0) >= chain.setting.markets.length;
+    if (isListed && silentUntilMs <= nowMs && strikes(world, 'tokenSilent')) {
       silentUntilMs = nowMs + decisions.int('silentMs', 2_000, 30_000);
       endpoints.silentTokens.add(lastToken);
       record.trace(() => `${nowMs} ${lastToken} is silent`);
