@@ -21,6 +21,8 @@ forEachDatabaseUrl((database, open) => {
     let folder: string;
     let db: TestDatabase;
     const started: Program[] = [];
+    /** Whether what no database decides is tried here. */
+    const isOnce = hasEveryTest(database);
 
     before(async () => {
       folder = mkdtempSync(join(tmpdir(), 'curvebook-exit-'));
@@ -107,12 +109,8 @@ forEachDatabaseUrl((database, open) => {
 
     const keys = { EXECUTOR_PRIVATE_KEY: `0x${'22'.repeat(32)}`, SETTLER_PRIVATE_KEY: `0x${'11'.repeat(32)}` };
 
-    /** What no database decides. */
-    const itOnce = hasEveryTest(database) ? it : () => undefined;
-
-    itOnce(
-      'is 1 when every endpoint serves another chain, which each role by itself names, asking for nothing else',
-      async () => {
+    if (isOnce) {
+      it('is 1 when every endpoint serves another chain, which each role by itself names, asking for nothing else', async () => {
         await withOtherChain(async (url, asked) => {
           for (const roles of ['watcher', 'gateway', 'poster', 'settler', 'executor']) {
             const { code, output } = await runProgram(SERVE, settings({ RPC_URL: url, ...keys, ROLES: roles }));
@@ -121,12 +119,11 @@ forEachDatabaseUrl((database, open) => {
           }
           expect([...asked]).to.deep.equal(['eth_chainId']);
         });
-      },
-    );
+      });
+    }
 
-    itOnce(
-      'is none when another endpoint serves the chain: the first one is asked for nothing but its id, by any role',
-      async () => {
+    if (isOnce) {
+      it('is none when another endpoint serves the chain: the first one is asked for nothing but its id, by any role', async () => {
         await withOtherChain(async (url, asked) => {
           const program = serve({ RPC_URL: `${url},${chain.rpcUrl}` });
           await says(program, 'serving watcher');
@@ -138,18 +135,20 @@ forEachDatabaseUrl((database, open) => {
           program.kill('SIGTERM');
           expect(await program.ended, program.output()).to.equal(0);
         });
-      },
-    );
-
-    itOnce('is 1 when somebody else has the port, which it names', async () => {
-      await withPortTaken(async (port) => {
-        for (const setting of ['PORT', 'METRICS_PORT']) {
-          const { code, output } = await runProgram(SERVE, settings({ [setting]: `${port}` }));
-          expect(code, output).to.equal(1);
-          expect(output).to.match(new RegExp(`Port ${port} .* is in use.* set ${setting} to a free port`));
-        }
       });
-    });
+    }
+
+    if (isOnce) {
+      it('is 1 when somebody else has the port, which it names', async () => {
+        await withPortTaken(async (port) => {
+          for (const setting of ['PORT', 'METRICS_PORT']) {
+            const { code, output } = await runProgram(SERVE, settings({ [setting]: `${port}` }));
+            expect(code, output).to.equal(1);
+            expect(output).to.match(new RegExp(`Port ${port} .* is in use.* set ${setting} to a free port`));
+          }
+        });
+      });
+    }
 
     it("is 1 for another deployment's database, of which nothing is changed", async () => {
       const first = serve();
@@ -165,15 +164,17 @@ forEachDatabaseUrl((database, open) => {
       await says(again, 'serving watcher');
     });
 
-    itOnce('is 1 for a manifest that is missing and for settings that are wrong, all of them named', async () => {
-      const { code, output } = await runProgram(SERVE, settings({ PORT: '-1', POLL_INTERVAL_MS: '1' }));
-      expect(code).to.equal(1);
-      expect(output).to.include('PORT:').and.include('POLL_INTERVAL_MS:');
-      const missing = await runProgram(SERVE, settings({ MANIFEST: join(folder, 'none.json') }));
-      expect(missing.code).to.equal(1);
-      expect(missing.output).to.include('MANIFEST:');
-      expect((await runProgram([...SERVE, '--no-such-option'], settings())).code).to.equal(1);
-    });
+    if (isOnce) {
+      it('is 1 for a manifest that is missing and for settings that are wrong, all of them named', async () => {
+        const { code, output } = await runProgram(SERVE, settings({ PORT: '-1', POLL_INTERVAL_MS: '1' }));
+        expect(code).to.equal(1);
+        expect(output).to.include('PORT:').and.include('POLL_INTERVAL_MS:');
+        const missing = await runProgram(SERVE, settings({ MANIFEST: join(folder, 'none.json') }));
+        expect(missing.code).to.equal(1);
+        expect(missing.output).to.include('MANIFEST:');
+        expect((await runProgram([...SERVE, '--no-such-option'], settings())).code).to.equal(1);
+      });
+    }
 
     it('is 75 when a log is lost to another process', async () => {
       const first = serve();
@@ -184,18 +185,20 @@ forEachDatabaseUrl((database, open) => {
       expect(first.output()).to.match(/The \w+ log was lost/);
     });
 
-    itOnce('is 75 after an error that nothing expected', async () => {
-      const preload = join(folder, 'throw.mjs');
-      const write = `const write = process.stdout.write.bind(process.stdout);
+    if (isOnce) {
+      it('is 75 after an error that nothing expected', async () => {
+        const preload = join(folder, 'throw.mjs');
+        const write = `const write = process.stdout.write.bind(process.stdout);
         process.stdout.write = (text) => {
           if (text.startsWith('serving ')) setImmediate(() => { throw new Error('out of nothing'); });
           return write(text);
         };`;
-      writeFileSync(preload, write);
-      const program = serve({ NODE_OPTIONS: `--import=${preload}` });
-      expect(await program.ended, program.output()).to.equal(75);
-      expect(program.output()).to.include('out of nothing');
-    });
+        writeFileSync(preload, write);
+        const program = serve({ NODE_OPTIONS: `--import=${preload}` });
+        expect(await program.ended, program.output()).to.equal(75);
+        expect(program.output()).to.include('out of nothing');
+      });
+    }
 
     if (database === 'SQLite') {
       it('is 75 when the database does not answer, and 1 when it is none, in a line each', async () => {
