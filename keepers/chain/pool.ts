@@ -58,9 +58,9 @@ export interface RpcPool extends Rpc {
   /**
    * Asks each endpoint that is not paused, all at once. An endpoint that answers an error, or too late after the others, has no vote; the
    * last error is thrown when there is no vote. The endpoint in use comes first. When fewer than `enough` endpoints (default one) are not
-   * paused, or fewer of those answer, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with `isPatient` false until there
-   * is one. With `awaitsPaused` false paused ones are not waited for as long, once all others have answered and there is a vote: for questions
-   * that are asked again, where a vote that is missing decides nothing for good.
+   * paused, or fewer of those answer, paused ones are asked, too. Late endpoints are waited for until there are `enough` votes, or with
+   * `isPatient` false until there is one. With `awaitsPaused` false paused ones are not waited for as long, once all others have answered
+   * and there is a vote: for questions that are asked again, where a vote that is missing decides nothing for good.
    */
   survey<T>(
     ask: (rpc: Rpc) => Promise<T>,

@@ -120,9 +120,7 @@ forEachDatabaseUrl((database, open) => {
           expect([...asked]).to.deep.equal(['eth_chainId']);
         });
       });
-    }
 
-    if (isOnce) {
       it('is none when another endpoint serves the chain: the first one is asked for nothing but its id, by any role', async () => {
         await withOtherChain(async (url, asked) => {
           const program = serve({ RPC_URL: `${url},${chain.rpcUrl}` });
@@ -136,9 +134,7 @@ forEachDatabaseUrl((database, open) => {
           expect(await program.ended, program.output()).to.equal(0);
         });
       });
-    }
 
-    if (isOnce) {
       it('is 1 when somebody else has the port, which it names', async () => {
         await withPortTaken(async (port) => {
           for (const setting of ['PORT', 'METRICS_PORT']) {
