@@ -224,8 +224,11 @@ export function createBackend(
       for (const topic of topics)
         if (topic !== 'generations' && !owns[topic]) wakeByHints(context, [topic], wake, signal);
     }
-    place.readiness = context.readiness;
-    place.status = ledger.status;
+    /** A process that dies in the middle of its start goes on until its next statement, and must not stand for the one after it. */
+    const show = (part: Partial<Pick<Place, 'gateway' | 'swaps' | 'readiness' | 'status'>>): void => {
+      if (place.actor === actor) Object.assign(place, part);
+    };
+    show({ readiness: context.readiness, status: ledger.status });
     const swapWriter = writers.get('swap');
     const executor = swapWriter === undefined ? null : await startExecutor(context, swapWriter, signal);
     if (executor !== null) wakeBy(['generations', 'swaps'], executor.wake);
@@ -236,8 +239,7 @@ export function createBackend(
       record.count(promoted === null ? 'gateway begins' : 'gateway promoted in place');
       if (promoted === null) gateway.run(signal).catch(end);
       wakeBy(['generations'], gateway.onGeneration);
-      place.gateway = gateway;
-      place.swaps = createApp({ routers: [swapRouter(context, () => tell('swaps'))!], logger });
+      show({ gateway, swaps: createApp({ routers: [swapRouter(context, () => tell('swaps'))!], logger }) });
       startCompactor(context, orderWriter, signal);
     }
     const postWriter = writers.get('publication');
