@@ -147,7 +147,8 @@ export async function reverseGenerations(
     block_timestamp_ms: block.timestampMs,
     scanned_ms: by.timeMs,
     observed_head: head.observedHead,
-    observed_head_timestamp_ms: head.observedHeadTimestampMs,
+    // No block after it is proven any more: who is ready must not be so by one that may be gone.
+    observed_head_timestamp_ms: block.timestampMs,
   });
   return (await readReversals(tx)).at(-1)!;
 }

@@ -5,6 +5,8 @@ import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
+import { rereadFrom } from '../../ledger/chain/reversals.js';
+import { carryOutReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 import { custodyOf, GAS } from '../support/custody.js';
@@ -118,6 +120,24 @@ forEachDatabase((name, open) =>
       expect(await remotely()).to.deep.equal(because('integrity_halt'));
       await forks.reconcile();
       expect(readiness()).to.deep.equal(READY);
+    });
+
+    it('a reversal makes nobody ready by a block that it took back', async () => {
+      await land();
+      nowMs += 30_000;
+      await land();
+      const request = (await rereadFrom(stack.db.knex, stack.watcher.status().nextBlock - 1))!;
+      expect(await remotely()).to.deep.equal(READY);
+      const operator = chain.address('owner');
+      // As the watcher does, whose endpoints are silent from then on.
+      await stack.db.knex.transaction((tx) =>
+        carryOutReconcile(
+          tx,
+          { reversal: request, capitalOrigin: false, marketData: false },
+          { operatorSeq: 1, timeMs: nowMs, operator },
+        ),
+      );
+      expect(await remotely()).to.deep.equal(because('chain_stalled'));
     });
 
     it('operator_halt: halted on purpose; the ledger goes on following the chain', async () => {
