@@ -13,7 +13,7 @@ import { SANDBOX_CHAIN_ID } from '../../deploy/sandbox/accounts.js';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { withChecks } from '../../keepers/executor/checked.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { permitCall } from '../../liquidity/permits.js';
 import { digestOf } from '../../server/swap/signature.js';
 import { createOwnVenue } from '../../liquidity/curve.js';

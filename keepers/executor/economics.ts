@@ -6,7 +6,7 @@ import { OWN } from '../../core/swap/source.js';
 import { gasLimitOf, leastLimitOf } from '../../core/swap/trust.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Hex } from '../../core/types.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { noteExecutor } from '../../ledger/swaps/swap-executors.js';
 import type { Head } from '../../liquidity/eth.js';
 import { checkGasIn, decodeRoute, permitIn } from '../../liquidity/planner.js';

@@ -17,8 +17,8 @@ import {
   type PendingOrder,
   type SwapAttempt,
   type SwapOutcome,
-  type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
 import { readUndecidedSales } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow, Transaction } from '../../ledger/types.js';

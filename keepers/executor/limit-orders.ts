@@ -15,7 +15,8 @@ import {
 } from '../../core/swap/pricing.js';
 import { callsIn, isOwnOnly } from '../../core/swap/paths.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
-import type { PendingOrder, SwapAttempt, SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { PendingOrder, SwapAttempt } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { isFailedCall, onOne, type EthReader, type Head } from '../../liquidity/eth.js';
 import { readFunds } from '../../liquidity/funds.js';
 import { planSent, type SentQuestion } from '../../liquidity/checked-plan.js';

@@ -1,4 +1,5 @@
-import { closeOrders, pruneQuotes, readFilledPending } from '../../ledger/swaps/swap-log.js';
+import { closeOrders, readFilledPending } from '../../ledger/swaps/swap-log.js';
+import { pruneQuotes } from '../../ledger/swaps/swap-quotes.js';
 import type { ExecutorDeps } from './deps.js';
 
 /** Unused quotes are kept this long after they expired: whoever asks for them without an end fills no disk. */

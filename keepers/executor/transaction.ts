@@ -5,7 +5,8 @@ import type { Part } from '../../core/swap/split.js';
 import { hopsOf } from '../../core/swap/paths.js';
 import { signedTerms } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
-import type { PendingOrder, SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import type { MarketData } from '../../liquidity/market-data.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 

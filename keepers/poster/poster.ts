@@ -7,7 +7,6 @@ import { LedgerReversedError, LogCompactedError } from '../../ledger/errors.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
-import type { TransactionCost } from '../../ledger/transactions/costs.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, GenerationRow, PublicationKind, Writer } from '../../ledger/types.js';
 import { FeeCeilingError } from '../chain/fees.js';
@@ -15,14 +14,16 @@ import type { Outbox, SentTx, TxRequest } from '../chain/outbox.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { Archive, ArchiveStatus } from '../archive/archive.js';
-import { postCalldata, OUT_OF_DATE, UNKNOWN, wouldRevert } from './post-call.js';
+import { postCalldata } from './post-call.js';
 import { createBlockClock, seenAtMs } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from '../chain/costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
 import { createPosterMemory, type PosterMemory } from './memory.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { createOwnerWatch, type OwnerState } from './owner-state.js';
-import { BELOW_FLOOR, NO_FREE_NUMBER, TOKEN_QUARANTINED, prepareDue, type Due, type Prepared } from './prepare.js';
+import { createNotices } from './notices.js';
+import { BELOW_FLOOR, prepareDue, type Due } from './prepare.js';
+import { createRevertWatch } from './reverts.js';
 import type { SmallChanges } from './small.js';
 import { readPosterView, type PosterView, type ViewDeps } from './view.js';
 
@@ -96,8 +97,6 @@ export interface Poster {
   status(): PosterStatus;
 }
 
-/** Reasons that stop single markets only. */
-const STOPS: readonly string[] = [BELOW_FLOOR, TOKEN_QUARANTINED, NO_FREE_NUMBER];
 /** Obstacle that a round meets only when it sends. */
 const FEE_CEILING = 'fee_ceiling';
 /** The owner has not allowed this key to post, or no longer does. */
@@ -106,9 +105,6 @@ const NOT_POSTER = 'not_poster';
 const POSTS_REVERT = 'posts_revert';
 /** The archive can't be written; after a loss of the database the posts could not be explained. */
 const ARCHIVE_FAILS = 'archive_fails';
-/** Reverts in a row after which nothing is sent for a while, even if a check says that it would land. */
-const MAX_REVERTS = 2;
-const RETRY_MS = 60_000;
 /** Obstacles that stay until something is sent. */
 const SENDING: readonly (string | null)[] = [FEE_CEILING, POSTS_REVERT, ARCHIVE_FAILS];
 /** Rounds tried for one generation when they fail. */
@@ -141,18 +137,18 @@ export function createPoster(deps: PosterDeps): Poster {
   let blockedBy: string | null = null;
   const ownerWatch = createOwnerWatch({ rpc: deps.rpc, curveBook: deps.curveBook, signer: outbox.signer });
   let owner: OwnerState = { isPoster: true, maxTtlSec: new Map(), seqs: new Map() };
-  /** Posts that were mined and reverted since the last that landed. */
-  let revertsInARow = 0;
-  /** After a revert, due records are tried by a call before they are sent, until all of them would land. */
-  let isCareful = false;
-  let revertedMs = Number.NEGATIVE_INFINITY;
-  let lastRevert: string | null = null;
-  /** Pairs that are stopped, with why. */
-  let stopped = new Map<string, string>();
   let reportedMs = monotonicMs();
   let hasJudgedPace = false;
-  /** Of the newest cut, by market. */
-  const crossingOrders = new Map<number, number>();
+  const notices = createNotices(markets, logger);
+  const reverts = createRevertWatch({
+    ...{ rpc: deps.rpc, curveBook: deps.curveBook, signer: outbox.signer, logger },
+    nowMs: monotonicMs,
+    onLeftOut: () => countSkipped('would_revert'),
+  });
+
+  function countSkipped(reason: string): void {
+    meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
+  }
 
   memory.onRow((row) => {
     // Rows from before this process started say nothing about its speed.
@@ -207,27 +203,16 @@ export function createPoster(deps: PosterDeps): Poster {
     for (const cost of await costs.collect()) {
       if (cost.gasUsed > 0) lastGasUsed = cost.gasUsed;
       meter.counters.transactions[cost.succeeded ? 'landed' : 'reverted'] += 1;
-      if (cost.succeeded) revertsInARow = 0;
+      if (cost.succeeded) reverts.landed();
       else if (cost.blockNumber > 0) {
         reverted = true;
-        noteRevert(cost);
+        reverts.note(cost);
       }
     }
     await costs.repair();
     await costs.findUnknown();
     owner = await ownerWatch.read(head.toBlock, markets, { seqs: reverted });
     settledGeneration = head.generation;
-  }
-
-  function noteRevert({ hash, txKey, revertReason = UNKNOWN, gasUsed }: TransactionCost): void {
-    lastRevert = revertReason;
-    // The next posts are tried before they are sent, unless this one was only too late.
-    isCareful = true;
-    if (!OUT_OF_DATE.includes(lastRevert)) {
-      revertsInARow += 1;
-      revertedMs = monotonicMs();
-    }
-    logger.warn({ hash, txKey, reason: lastRevert, gasUsed, inARow: revertsInARow }, 'a post was mined and reverted');
   }
 
   async function round(): Promise<PostRound | null> {
@@ -264,38 +249,14 @@ export function createPoster(deps: PosterDeps): Poster {
       usedSeq: (market) => Math.max(owner.seqs.get(market) ?? 0, deps.archive?.archive.highs().seqs[market] ?? 0),
       preparedMs: deps.nowMs(),
     });
-    for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
-    noteCrossing(crossing);
-    noteStopped(skipped);
+    for (const { reason } of skipped) countSkipped(reason);
+    notices.noteCrossing(crossing);
+    notices.noteSkipped(skipped);
     cutGeneration = view.head.generation;
-    const landing = isCareful ? await withoutReverts(view, due) : due;
+    const landing = await reverts.without(view, due);
     if (landing.length > 0) return publish(view, landing);
-    if (due.length > 0) return null;
-    block(null);
+    block(due.length > 0 ? POSTS_REVERT : null);
     return null;
-  }
-
-  /** Says so when posting stops for a market, and when it goes on. */
-  function noteStopped(skipped: Prepared['skipped']): void {
-    const now = new Map(
-      skipped.filter(({ reason }) => STOPS.includes(reason)).map(({ market, reason }) => [market.pair, reason]),
-    );
-    for (const [pair, reason] of now) {
-      if (stopped.get(pair) !== reason) logger.error({ pair, reason }, 'posting stops for a pair');
-    }
-    for (const pair of stopped.keys()) if (!now.has(pair)) logger.info({ pair }, 'posting for a pair again');
-    stopped = now;
-  }
-
-  /** Says so when something begins to cross; how much does, the status says. */
-  function noteCrossing(found: Prepared['crossing']): void {
-    for (const { market, orders } of found) {
-      const before = crossingOrders.get(market.index) ?? 0;
-      crossingOrders.set(market.index, orders);
-      if (before === 0 && orders > 0) {
-        logger.info({ pair: market.pair, orders }, 'left out orders that cross larger ones');
-      }
-    }
   }
 
   /** A follower that failed half-way is not at any cut; the next round replays anew. */
@@ -313,29 +274,6 @@ export function createPoster(deps: PosterDeps): Poster {
       if (error instanceof LedgerReversedError || error instanceof LogCompactedError) return readView();
       throw error;
     }
-  }
-
-  /** After a revert, records that would revert again are left out; if none is left, nothing is posted. */
-  async function withoutReverts(view: PosterView, due: readonly Due[]): Promise<readonly Due[]> {
-    // Reverts that no check foresees then cost one transaction per pause, not one per block.
-    if (revertsInARow >= MAX_REVERTS && monotonicMs() - revertedMs < RETRY_MS) {
-      if (due.length > 0) block(POSTS_REVERT);
-      return [];
-    }
-    const head = { number: view.head.toBlock, hash: view.head.blockHash };
-    const at = { from: outbox.signer, to: deps.curveBook, head };
-    const failing = await wouldRevert(
-      deps.rpc,
-      at,
-      due.map(({ record }) => record),
-    );
-    for (const [i, reason] of failing) {
-      meter.counters.skipped['would_revert'] = (meter.counters.skipped['would_revert'] ?? 0) + 1;
-      logger.warn({ pair: due[i]!.market.pair, reason }, 'left out of the posts: it would revert');
-    }
-    if (due.length > 0 && failing.size === due.length) block(POSTS_REVERT);
-    if (failing.size === 0 && revertsInARow === 0) isCareful = false;
-    return due.filter((_, i) => !failing.has(i));
   }
 
   async function publish(view: PosterView, due: readonly Due[]): Promise<PostRound | null> {
@@ -456,9 +394,9 @@ export function createPoster(deps: PosterDeps): Poster {
       generation: cutGeneration,
       blockedBy,
       pairs: markets.map(({ pair }) => pair),
-      stopped: [...stopped].filter(([, reason]) => reason === BELOW_FLOOR).map(([pair]) => pair),
-      crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
-      lastRevert,
+      stopped: notices.stopped(BELOW_FLOOR),
+      crossing: notices.crossing(),
+      lastRevert: reverts.last(),
       archive: deps.archive?.archive.status() ?? null,
       fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei, lastGasUsed },
     };

@@ -5,15 +5,8 @@ import { readFillsOfOrders, readSettledOrders, type OrderFill, type SettledOrder
 import { groupBy } from '../db/lists.js';
 import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
-import {
-  toAttempt,
-  toOutcome,
-  toQuote,
-  type SwapAttempt,
-  type SwapOrder,
-  type SwapOutcome,
-  type SwapQuote,
-} from './swap-log.js';
+import { toAttempt, toOutcome, type SwapAttempt, type SwapOrder, type SwapOutcome } from './swap-log.js';
+import { toQuote, type SwapQuote } from './swap-quotes.js';
 
 /** An attempt with the hashes of its transactions, the oldest first. */
 type KnownAttempt = SwapAttempt & { txHashes: Hex[] };

@@ -1,7 +1,7 @@
 /** Approvals by signature: what a quote returns about them, and what a submission includes. */
 import { permitTypedData, type PermitStyle, type PermitTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { readPendingSales } from '../../ledger/swaps/swap-wallets.js';
 import { permitCall, type Permits, type PermitSupport } from '../../liquidity/permits.js';
 import { permitIn } from '../../liquidity/planner.js';

@@ -1,6 +1,6 @@
 import { Interface } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import type { PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import { bytesOf, onOne } from '../../liquidity/eth.js';
 import { fundsIn, fundsRequests } from '../../liquidity/funds.js';

@@ -10,7 +10,7 @@ import {
 } from '../../core/swap/partner.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Address, Hex } from '../../core/types.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 

@@ -1,7 +1,7 @@
 import { keccakText } from '../../core/hash.js';
 import { orderTypedData, type OrderDomain, type OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
-import { appendQuotes, type SwapQuote, type SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
+import { appendQuotes, type SwapQuote, type SwapQuoteDraft } from '../../ledger/swaps/swap-quotes.js';
 import type { Db } from '../../ledger/types.js';
 
 export interface QuoteStore {

@@ -17,7 +17,7 @@ import { checksOf, wayOf, type Standing } from '../../core/swap/trust.js';
 import { witnessTypeString } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
-import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-quotes.js';
 import type { Head } from '../../liquidity/eth.js';
 import { planSent } from '../../liquidity/checked-plan.js';
 import { decodeRoute, encodeRoute, impactIn, planRoute, type RouteNotes } from '../../liquidity/planner.js';

@@ -1,14 +1,8 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import type { Address, Hex } from '../../core/types.js';
-import {
-  acceptOrder,
-  readClientOrder,
-  readOrderOfQuote,
-  readQuote,
-  type SwapOrder,
-  type SwapQuote,
-} from '../../ledger/swaps/swap-log.js';
+import { acceptOrder, readClientOrder, readOrderOfQuote, type SwapOrder } from '../../ledger/swaps/swap-log.js';
+import { readQuote, type SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { countLimits, readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import type { Queryable } from '../../ledger/types.js';
 import { codeAt } from '../../liquidity/eth.js';

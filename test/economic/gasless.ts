@@ -8,7 +8,7 @@ import type { TradeMode } from '../../core/curve/walk.js';
 import type { Address } from '../../core/types.js';
 import { checkFunds } from '../../server/swap/funds.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import type { SwapCall } from './calls.js';
 import { sideOf, type Count, type WorldChain } from './chain.js';
 import { OPERATOR, type Setting } from './setting.js';

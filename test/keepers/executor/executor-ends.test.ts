@@ -8,7 +8,7 @@ import { toQuantity, type Rpc } from '../../../keepers/chain/rpc.js';
 import { planReconcile } from '../../../keepers/watcher/reconcile.js';
 import { sumBalances } from '../../../ledger/chain/balances.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
-import { appendQuotes, readQuote } from '../../../ledger/swaps/swap-log.js';
+import { appendQuotes, readQuote } from '../../../ledger/swaps/swap-quotes.js';
 import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js';
 import { OrderSettler__factory } from '../../../typechain-types/factories/OrderSettler__factory.js';
 import { SmartAccount__factory } from '../../../typechain-types/factories/mocks/SmartAccount__factory.js';

@@ -5,23 +5,25 @@ import type { Address } from '../../../core/types.js';
 import { insertSettledOrders, readSettledOrders } from '../../../ledger/chain/settled-orders.js';
 import {
   acceptOrder,
-  appendQuotes,
   closeOrders,
   countPending,
   insertAttempt,
   insertOutcome,
   listPending,
-  pruneQuotes,
   readAttempts,
   readClientOrder,
   readFilledPending,
   readOrder,
   readPending,
-  readQuote,
   type SwapOrder,
+} from '../../../ledger/swaps/swap-log.js';
+import {
+  appendQuotes,
+  pruneQuotes,
+  readQuote,
   type SwapQuote,
   type SwapQuoteDraft,
-} from '../../../ledger/swaps/swap-log.js';
+} from '../../../ledger/swaps/swap-quotes.js';
 import { readOrderFacts } from '../../../ledger/swaps/order-facts.js';
 import type { Db, SettledOrder } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
