@@ -13,6 +13,7 @@ import {
 import type { Address, Hex } from '../core/types.js';
 import { PermitProbe__factory } from '../typechain-types/factories/periphery/PermitProbe__factory.js';
 import { bytesOf, isFailedCall, onOne, type EthReader } from './eth.js';
+import type { JoinedReads } from './joined-reads.js';
 import { createSettlerCode } from './settler-code.js';
 
 const TOKEN = new Interface([
@@ -23,6 +24,12 @@ const TOKEN = new Interface([
   'function DOMAIN_SEPARATOR() view returns (bytes32)',
   'function eip712Domain() view returns (bytes1, string name, string version, uint256 chainId, address verifyingContract, bytes32, uint256[])',
 ]);
+/** Of the two calls that each quote makes, whose arguments are words already. */
+const [ALLOWANCE, NONCES] = ['allowance', 'nonces'].map((name) => TOKEN.getFunction(name)!.selector) as [
+  string,
+  string,
+];
+const wordOf = (account: Address): string => account.slice(2).padStart(64, '0');
 const PERMITS: Record<PermitStyle, Interface> = {
   eip2612: new Interface(['function permit(address, address, uint256, uint256, uint8, bytes32, bytes32)']),
   dai: new Interface(['function permit(address, address, uint256, uint256, bool, uint8, bytes32, bytes32)']),
@@ -59,6 +66,7 @@ export interface Permits {
 
 interface PermitsDeps {
   eth: EthReader;
+  joined: JoinedReads;
   chainId: number;
   permit2: Address;
   settler: Address;
@@ -76,7 +84,7 @@ export function permitCall(
   return PERMITS[style].encodeFunctionData('permit', [owner, spender, ...terms, v, r, s]) as Hex;
 }
 
-export function createPermits({ eth, chainId, permit2, settler, nowMs }: PermitsDeps): Permits {
+export function createPermits({ eth, joined, chainId, permit2, settler, nowMs }: PermitsDeps): Permits {
   /** A random key that signs for itself, so that a token can't distinguish it from an owner. It holds nothing. */
   const nobody = new Wallet(Wallet.createRandom().privateKey);
   const kept = new Map<Address, { atMs: number; support: Promise<PermitSupport | null> }>();
@@ -172,14 +180,14 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
       return support;
     },
     async stateOf(token, owner, support) {
-      const call = (method: string, args: unknown[]) => ({
+      const call = (selector: string, ...accounts: Address[]) => ({
         method: 'eth_call',
-        params: [{ to: token, data: TOKEN.encodeFunctionData(method, args), gas: toQuantity(CALL_GAS) }, 'latest'],
+        params: [{ to: token, data: selector + accounts.map(wordOf).join(''), gas: toQuantity(CALL_GAS) }, 'latest'],
       });
-      const calls = [call('allowance', [owner, permit2]), ...(support === null ? [] : [call('nonces', [owner])])];
+      const calls = [call(ALLOWANCE, owner, permit2), ...(support === null ? [] : [call(NONCES, owner)])];
       try {
-        return await onOne(eth, async (one) => {
-          const [allowanceUnits = 0n, nonce = 0n] = (await one.batch(calls)).map((answer) => BigInt(bytesOf(answer)));
+        return await joined(calls, (answers) => {
+          const [allowanceUnits = 0n, nonce = 0n] = answers.map((answer) => BigInt(bytesOf(answer)));
           return { allowanceUnits, nonce };
         });
       } catch (error) {

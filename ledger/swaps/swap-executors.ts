@@ -1,6 +1,7 @@
 /** Whether executors can pay for transactions, as each of them reported last. Every server of the swap API reads this before it quotes. */
 import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
+import { sendForRows } from '../db/dialects.js';
 import type { Stored } from '../db/tables.js';
 import type { Queryable } from '../types.js';
 
@@ -21,8 +22,7 @@ export async function noteExecutor(tx: Knex.Transaction, { signer, isFunded, tim
 
 /** The newest report of each executor that still counts. */
 export async function readExecutors(q: Queryable, nowMs: number): Promise<ExecutorFunds[]> {
-  const rows = await q('swap_executors')
-    .where('time_ms', '>=', nowMs - EXECUTOR_NEWS_MS)
-    .select<Stored<'swap_executors'>[]>();
+  const sql = 'select signer, funded, time_ms from swap_executors where time_ms >= ?';
+  const rows = await sendForRows<Stored<'swap_executors'>>(q, sql, [nowMs - EXECUTOR_NEWS_MS]);
   return rows.map(({ signer, funded, time_ms }) => ({ signer, isFunded: funded !== 0, timeMs: time_ms }));
 }

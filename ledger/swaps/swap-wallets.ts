@@ -5,6 +5,7 @@ import type { Dealing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { fromColumn, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
+import type { Stored } from '../db/tables.js';
 import { COST_TABLES, type TransactionCost } from '../transactions/costs.js';
 import { SIGNERS_CTE, readUnmined } from '../transactions/outbox.js';
 import type { Queryable } from '../types.js';
@@ -23,6 +24,18 @@ export interface PendingSale {
   isLimit: boolean;
 }
 
+type PendingSaleRow = Pick<Stored<'swap_quotes'>, 'nonce' | 'sell_units' | 'expected_sell_units'> &
+  Pick<Stored<'swap_pending'>, 'order_id' | 'is_limit'>;
+
+// Every quote reads what follows: as text, because the query builder takes longer than the database.
+const PENDING_SALES = `
+  select pending.order_id, pending.is_limit, quote.nonce, quote.sell_units, quote.expected_sell_units
+  from swap_pending as pending
+  join swap_orders as placed on placed.id = pending.order_id
+  join swap_quotes as quote on quote.id = placed.quote_id
+  left join settled_orders as fill on fill.owner = quote.owner and fill.nonce = quote.nonce
+  where pending.owner = ? and pending.sell_token = ? and pending.valid_to_sec >= ? and fill.generation is null`;
+
 /** The owner's pending orders that sell `sellToken`, may still be executed at `nowSec`, and have no fill in the ledger. */
 export async function readPendingSales(
   q: Queryable,
@@ -30,20 +43,7 @@ export async function readPendingSales(
   sellToken: Address,
   nowSec: number,
 ): Promise<PendingSale[]> {
-  const rows = await q('swap_pending as pending')
-    .join('swap_orders as placed', 'placed.id', 'pending.order_id')
-    .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
-    .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' })
-    .where({ 'pending.owner': owner, 'pending.sell_token': sellToken })
-    .where('pending.valid_to_sec', '>=', nowSec)
-    .whereNull('fill.generation')
-    .select<{ order_id: string; nonce: string; sell_units: string; expected_sell_units: string; is_limit: number }[]>(
-      'pending.order_id',
-      'pending.is_limit',
-      'quote.nonce',
-      'quote.sell_units',
-      'quote.expected_sell_units',
-    );
+  const rows = await sendForRows<PendingSaleRow>(q, PENDING_SALES, [owner, sellToken, nowSec]);
   return rows.map((row) => ({
     orderId: row.order_id,
     nonce: fromColumn(row.nonce),
@@ -212,24 +212,33 @@ export async function dropReverts(tx: Knex.Transaction, signer: Address, nonces:
  * Within a block reverts come last. A swap in the block of a fill counts as part of the fill.
  */
 export async function readDealings(q: Queryable, owner: Address): Promise<Dealing[]> {
-  const newest = [{ column: 'block_number', order: 'desc' }];
-  const fills = await q('settled_orders').where({ owner }).orderBy(newest).limit(MOST_DEALINGS).select('block_number');
-  const swaps = await q('fills').where({ taker: owner }).orderBy(newest).limit(MOST_DEALINGS).select('block_number');
-  const reverts = await q('swap_reverts')
-    .where({ owner })
-    .orderBy(newest)
-    .limit(MOST_DEALINGS)
-    .select<{ block_number: number | string; gas_used: string }[]>('block_number', 'gas_used');
-  const filled = new Set(fills.map(blockOf));
-  const dated: (Dealing & { block: number })[] = [
-    ...fills.map((row) => ({ kind: 'fill' as const, block: blockOf(row) })),
-    ...swaps.map((row) => ({ kind: 'swap' as const, block: blockOf(row) })).filter(({ block }) => !filled.has(block)),
-    ...reverts.map((row) => ({ kind: 'revert' as const, gasUsed: fromColumn(row.gas_used), block: blockOf(row) })),
-  ];
-  return dated.sort((a, b) => a.block - b.block).map(({ block: _, ...dealing }) => dealing);
+  const rows = await sendForRows<DealingRow>(q, DEALINGS, [owner, owner, owner]);
+  const filled = new Set(rows.filter(({ kind }) => kind === 'fill').map(({ block_number }) => block_number));
+  return rows
+    .filter(({ kind, block_number }) => kind !== 'swap' || !filled.has(block_number))
+    .sort((a, b) => a.block_number - b.block_number || ORDER[a.kind] - ORDER[b.kind])
+    .map(({ kind, gas_used }) => (kind === 'revert' ? { kind, gasUsed: fromColumn(gas_used) } : { kind }));
 }
 
-const blockOf = (row: { block_number: number | string }): number => toSafeInt(BigInt(row.block_number));
+interface DealingRow {
+  kind: Dealing['kind'];
+  block_number: number;
+  /** Zero of all but reverts. */
+  gas_used: string;
+}
+
+/** Within a block. */
+const ORDER: Readonly<Record<Dealing['kind'], number>> = { fill: 0, swap: 1, revert: 2 };
+
+const newestOf = (kind: Dealing['kind'], table: string, where: string, gasUsed: string): string =>
+  `select '${kind}' as kind, block_number, ${gasUsed} as gas_used from (
+     select * from ${table} where ${where} = ? order by block_number desc limit ${MOST_DEALINGS}
+   ) as ${kind}s`;
+const DEALINGS = [
+  newestOf('fill', 'settled_orders', 'owner', "'0'"),
+  newestOf('swap', 'fills', 'taker', "'0'"),
+  newestOf('revert', 'swap_reverts', 'owner', 'cast(gas_used as text)'),
+].join(' union all ');
 
 /** Reverted transactions of all orders since `sinceMs`, and the gas that they burnt. */
 export async function sumReverts(q: Queryable, sinceMs: number): Promise<{ count: number; gasUsed: bigint }> {
@@ -242,20 +251,16 @@ export async function readUnprovenReverts(
   q: Queryable,
   sinceMs: number,
 ): Promise<{ timeMs: number; gasUsed: bigint }[]> {
-  const rows = await q('swap_reverts as burnt')
-    .where('burnt.time_ms', '>=', sinceMs)
-    .whereNotExists((fill) => {
-      void fill.select(q.raw('1')).from('settled_orders as fill');
-      void fill.whereRaw('fill.owner = burnt.owner and fill.block_number < burnt.block_number');
-    })
-    .whereNotExists((swap) => {
-      void swap.select(q.raw('1')).from('fills as swap');
-      void swap.whereRaw('swap.taker = burnt.owner and swap.block_number < burnt.block_number');
-    })
-    .orderBy('burnt.time_ms')
-    .select<{ time_ms: number | string; gas_used: string }[]>('burnt.time_ms', 'burnt.gas_used');
-  return rows.map((row) => ({ timeMs: toSafeInt(BigInt(row.time_ms)), gasUsed: fromColumn(row.gas_used) }));
+  const rows = await sendForRows<Pick<Stored<'swap_reverts'>, 'time_ms' | 'gas_used'>>(q, UNPROVEN_REVERTS, [sinceMs]);
+  return rows.map((row) => ({ timeMs: row.time_ms, gasUsed: fromColumn(row.gas_used) }));
 }
+
+const UNPROVEN_REVERTS = `
+  select burnt.time_ms, burnt.gas_used from swap_reverts as burnt
+  where burnt.time_ms >= ?
+    and not exists (select 1 from settled_orders as fill where fill.owner = burnt.owner and fill.block_number < burnt.block_number)
+    and not exists (select 1 from fills as swap where swap.taker = burnt.owner and swap.block_number < burnt.block_number)
+  order by burnt.time_ms`;
 
 /** Those of the owners that have a fill or a swap on the chain. */
 export async function readProven(q: Queryable, owners: readonly Address[]): Promise<Set<Address>> {

@@ -25,16 +25,16 @@ interface ApprovalAnswer {
   typedData: PermitTypedData | null;
 }
 
-/** An owner with code has no key to sign a permit with, so the token's support does not count for it. */
+/** What is known of the owner's approval of its sell token, as if the owner had a key. */
 export async function approvalState(
   { db, nowMs }: Pick<SwapDeps, 'db' | 'nowMs'>,
   permits: Permits,
-  { sellToken, owner, isCode }: { sellToken: Address; owner: Address; isCode: boolean },
+  { sellToken, owner }: { sellToken: Address; owner: Address },
 ): Promise<ApprovalState> {
-  const support = isCode ? null : await permits.supportOf(sellToken);
+  const support = await permits.supportOf(sellToken);
   const [state, pending] = await Promise.all([
     permits.stateOf(sellToken, owner, support),
-    readPendingSales(db.knex, owner, sellToken, Math.floor(nowMs() / 1_000)),
+    readPendingSales(db.reads, owner, sellToken, Math.floor(nowMs() / 1_000)),
   ]);
   return { support, ...state, promisedUnits: pending.reduce((sum, { sellUnits }) => sum + sellUnits, 0n) };
 }

@@ -1,6 +1,7 @@
 /** Gas that owners' code takes to check a signature, for fees. */
 import type { Address, Hex } from '../../core/types.js';
-import { codeAt } from '../../liquidity/eth.js';
+import { bytesOf } from '../../liquidity/eth.js';
+import type { JoinedReads } from '../../liquidity/joined-reads.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
@@ -20,7 +21,7 @@ export interface Check {
  * Gas of an owner's check; throws 400 for one that takes more than an order may. An owner's code runs at most once per KEEP_MS, however
  * many quotes are requested, which bounds the cost of expensive code.
  */
-export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<Check> {
+export function createCheckGas(deps: SwapDeps, joined: JoinedReads): (owner: Address) => Promise<Check> {
   const { eth, permit2, maxGas = DEFAULT_CHECK_GAS, nowMs } = deps;
   let kept = new Map<Address, { code: Hex; atMs: number; gas: Promise<bigint | null> }>();
 
@@ -36,7 +37,7 @@ export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<Chec
   }
 
   return async (owner) => {
-    const code = await codeAt(eth, owner);
+    const code = await joined([{ method: 'eth_getCode', params: [owner, 'latest'] }], ([answer]) => bytesOf(answer));
     if (code === '0x') return { gas: 0n, isCode: false };
     const gas = await gasOf(owner, code);
     if (gas === null) throw badRequest(`from: checking a signature of ${owner} takes more than ${maxGas} gas`);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type Router from '@koa/router';
 import type { Middleware } from 'koa';
+import { joinedReads, type JoinedReads } from '../../liquidity/joined-reads.js';
 import { createPermits, type Permits } from '../../liquidity/permits.js';
 import { notKept, routesOf, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
@@ -220,6 +221,7 @@ const SILENT = 'CHAIN_UNAVAILABLE: no node of the chain answers';
 
 interface SwapEndpointDeps extends SwapDeps {
   store: QuoteStore;
+  joined: JoinedReads;
   permits: Permits;
 }
 
@@ -245,7 +247,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     method: 'post',
     path: '/api/v1/quote',
     limit: limitOf('quotes', 'SWAP_QUOTES_PER_MINUTE'),
-    handler: (deps) => quoteHandler(deps, deps.store, deps.permits),
+    handler: (deps) => quoteHandler(deps, deps.store, deps.permits, deps.joined),
     group: 'Gasless swaps',
     summary: 'A price, and the typed data to sign for it',
     description:
@@ -371,5 +373,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
 export function swapRoutes(deps: SwapDeps, deploymentId: string, guard: Middleware | null = null): Router {
   const domain = { chainId: deps.chainId, permit2: deps.permit2, spender: deps.settler };
   const store = createQuoteStore(deps.db, domain, deploymentId);
-  return routesOf(SWAP_ENDPOINTS, { ...deps, store, permits: createPermits(deps) }, [notKept, chainFaults], guard);
+  const joined = joinedReads(deps.eth);
+  const permits = createPermits({ ...deps, joined });
+  return routesOf(SWAP_ENDPOINTS, { ...deps, store, joined, permits }, [notKept, chainFaults], guard);
 }

@@ -23,6 +23,7 @@ import { planSent } from '../../liquidity/checked-plan.js';
 import { decodeRoute, encodeRoute, impactIn, planRoute, type RouteNotes } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
 import { parseAs, readBody } from './body.js';
+import type { JoinedReads } from '../../liquidity/joined-reads.js';
 import type { Permits } from '../../liquidity/permits.js';
 import { approvalAnswer, approvalState, bringsPermit, type ApprovalState } from './approval.js';
 import { createCheckGas, type Check } from './check-gas.js';
@@ -94,8 +95,13 @@ export const quoteRequestSchema = z
 export type QuoteRequest = z.output<typeof quoteRequestSchema>;
 
 /** POST /api/v1/quote: prices a swap at the newest block and answers with what to sign. The quote is durable before the answer. */
-export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits): RouterMiddleware {
-  const checkGasOf = createCheckGas(deps);
+export function quoteHandler(
+  deps: SwapDeps,
+  store: QuoteStore,
+  permits: Permits,
+  joined: JoinedReads,
+): RouterMiddleware {
+  const checkGasOf = createCheckGas(deps, joined);
   const ofOwner = deps.ownerQuotesPerMinute === undefined ? null : ownerQuotes(deps.ownerQuotesPerMinute);
   return async (ctx) => {
     const request = await readBody(ctx.req, quoteRequestSchema);
@@ -104,8 +110,9 @@ export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits
     await refuseUnpayable(deps, request);
     await refuseWhileUnable(deps, request);
     const { sellToken, from: owner } = request;
-    const check = await checkGasOf(owner);
-    const approval = await approvalState(deps, permits, { sellToken, owner, isCode: check.isCode });
+    const [check, found] = await Promise.all([checkGasOf(owner), approvalState(deps, permits, { sellToken, owner })]);
+    // An owner with code has no key to sign a permit with, so the token's support does not count for it.
+    const approval = check.isCode ? { ...found, support: null } : found;
     const priced = await priceRequest(deps, request, check, approval);
     ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)), approval);
   };
@@ -130,7 +137,7 @@ function refuseQuarantined(deps: SwapDeps, { sellToken, buyToken }: QuoteRequest
 
 /** Throws ApiError `EXECUTOR_UNFUNDED` when no executor can pay for transactions. */
 async function refuseUnfunded({ db, nowMs }: SwapDeps): Promise<void> {
-  const executors = await readExecutors(db.knex, nowMs());
+  const executors = await readExecutors(db.reads, nowMs());
   if (executors.length === 0 || executors.some(({ isFunded }) => isFunded)) return;
   throw new ApiError(
     503,

@@ -195,6 +195,11 @@ function requestOf({ path, parameters }: Route): fc.Arbitrary<Asked> {
 /** Every parameter of these has to be right at once, which few seeds bring about. */
 const CANDLES = { route: '/v0/candles/{pair}', target: '/v0/candles/WETH-USDC?interval=1h', hasGap: false };
 const FILLS = { route: '/v0/fills', target: '/v0/fills?pair=WETH-USDC', hasGap: false };
+const LEGS = {
+  route: '/v0/fills/{fill_seq}/decomposition',
+  target: '/v0/fills/1/decomposition?pair=WETH-USDC',
+  hasGap: false,
+};
 const described = fc.oneof(...routes.map(requestOf));
 /** Paths that may be nothing, or one of the plain ones with something behind it. */
 const others = fc.oneof(
@@ -337,7 +342,7 @@ forOneDatabase((name, open) =>
           else conformTo(hasGap ? (listOf(target) ?? route) : route, 'GET', status, JSON.parse(text));
           answered.set(route, (answered.get(route) ?? new Set()).add(status));
         }),
-        { ...fcOptions(REQUESTS), examples: [[CANDLES], [FILLS]] },
+        { ...fcOptions(REQUESTS), examples: [[CANDLES], [FILLS], [LEGS]] },
       );
       expect(failures).to.deep.equal([]);
       expect(memory() - before).to.be.lessThan(GROWTH_BYTES);

@@ -5,16 +5,18 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ExchangeClient, HttpTransport, InfoClient } from '@nktkas/hyperliquid';
 import { Contract, Wallet, type JsonRpcProvider } from 'ethers';
-import pg from 'pg';
 import { writeManifest, type SandboxManifest } from '../../deploy/manifest.js';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { deploySandbox } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
+import { openDb } from '../../ledger/db/db.js';
+import type { Db } from '../../ledger/types.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
 import { conform } from './api/openapi.js';
 import { isOneEnough } from './db.js';
 import { startChild, type Child } from './child.js';
+import { giveBackSchema, takeSchema } from './databases/spare-schemas.js';
 
 /** A bound, not an expectation: machines that run tests are busy. */
 const START_TIMEOUT_MS = 180_000;
@@ -210,28 +212,24 @@ function onSqlite(define: DefineTests): void {
   });
 }
 
+/** With every table already: on SQLite, first starts make them. */
 function onPostgres(server: string, define: DefineTests): void {
   define('PostgreSQL', async () => {
     const schema = `e2e_${process.pid}_${Date.now()}`;
+    const within = async (work: (db: Db) => Promise<void>): Promise<void> => {
+      const db = await openDb(server, { schema });
+      await work(db).finally(() => db.close());
+    };
+    await within(takeSchema);
     const url = new URL(server);
     url.searchParams.set('schema', schema);
-    return { url: url.toString(), drop: () => dropSchema(server, schema) };
+    return { url: url.toString(), drop: () => within(giveBackSchema) };
   });
 }
 
 export interface TestDatabase {
   url: string;
   drop(): Promise<void>;
-}
-
-async function dropSchema(server: string, schema: string): Promise<void> {
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  try {
-    await client.query(`drop schema if exists "${schema}" cascade`);
-  } finally {
-    await client.end();
-  }
 }
 
 /** The account of a role in the stack's manifest, address in lower case. */

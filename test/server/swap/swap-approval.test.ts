@@ -10,6 +10,7 @@ import { createRpc } from '../../../keepers/chain/rpc.js';
 import { fillIn } from '../../../keepers/executor/permits.js';
 import { venuesOf } from '../../../keepers/executor/transaction.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
+import { joinedReads } from '../../../liquidity/joined-reads.js';
 import { createPermits, permitCall, type Permits } from '../../../liquidity/permits.js';
 import { digestOf } from '../../../server/swap/signature.js';
 import { DaiPermitToken__factory } from '../../../typechain-types/factories/mocks/DaiPermitToken__factory.js';
@@ -297,14 +298,16 @@ describe('approvals by signature', () => {
     });
 
     describe('what is found out about a token', () => {
-      const permitsOf = (settler = chain.manifest.contracts['orderSettler']!): Permits =>
-        createPermits({
-          eth: createRpc(chain.rpcUrl),
+      const permitsOf = (settler = chain.manifest.contracts['orderSettler']!): Permits => {
+        const eth = createRpc(chain.rpcUrl);
+        return createPermits({
+          ...{ eth, joined: joinedReads(eth) },
           chainId: 8453,
           permit2: PERMIT2,
           settler: settler.toLowerCase() as Address,
           nowMs: () => 0,
         });
+      };
 
       it('is the form of DAI, by which an allowance without end is given', async () => {
         const made = await new DaiPermitToken__factory(chain.wallet('taker1')).deploy();

@@ -1,0 +1,102 @@
+/** Reads that share round trips: how they are put together, and that none suffers from another. */
+import { expect } from 'chai';
+import type { EthReader } from '../../../liquidity/eth.js';
+import { joinedReads } from '../../../liquidity/joined-reads.js';
+
+type Requests = Parameters<EthReader['batch']>[0];
+const read = (name: string) => ({ method: 'eth_getCode', params: [name, 'latest'] });
+const first = ([answer]: readonly unknown[]): string => String(answer);
+
+describe('joined reads', () => {
+  /** Names of each round trip, in the order in which they were sent. */
+  let trips: string[][];
+  /** Ends of the round trips that are held. */
+  let held: (() => void)[];
+  let isHeld: boolean;
+  let failing: ReadonlySet<string>;
+
+  const namesIn = (requests: Requests): string[] => requests.map(({ params }) => String(params[0]));
+  const eth: EthReader = {
+    call: () => Promise.reject(new Error('reads are batches')),
+    async batch(requests) {
+      const names = namesIn(requests);
+      trips.push(names);
+      if (isHeld) await new Promise<void>((resolve) => held.push(resolve));
+      const bad = names.find((name) => failing.has(name));
+      if (bad !== undefined) throw new Error(`${bad} fails`);
+      return names.map((name) => `of ${name}`);
+    },
+  };
+  const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+  beforeEach(() => {
+    [trips, held, isHeld, failing] = [[], [], false, new Set()];
+  });
+
+  it('of one turn are one round trip, and each gets its own answers', async () => {
+    const joined = joinedReads(eth);
+    const answers = await Promise.all([
+      joined([read('a')], first),
+      joined([read('b'), read('c')], (both) => both.join()),
+      joined([], (none) => none.length),
+    ]);
+    expect(answers).to.deep.equal(['of a', 'of b,of c', 0]);
+    expect(trips).to.deep.equal([['a', 'b', 'c']]);
+  });
+
+  it('wait for each other only while two round trips are under way', async () => {
+    const joined = joinedReads(eth);
+    isHeld = true;
+    const all: Promise<string>[] = [];
+    for (const name of ['a', 'b', 'c', 'd']) {
+      all.push(joined([read(name)], first));
+      await turn();
+    }
+    expect(trips).to.deep.equal([['a'], ['b']]);
+    isHeld = false;
+    held.splice(0).forEach((end) => end());
+    expect(await Promise.all(all)).to.deep.equal(['of a', 'of b', 'of c', 'of d']);
+    expect(trips).to.deep.equal([['a'], ['b'], ['c', 'd']]);
+  });
+
+  it('of more than a hundred requests take several round trips', async () => {
+    const joined = joinedReads(eth);
+    const names = Array.from({ length: 205 }, (_, i) => `${i}`);
+    const answers = await Promise.all(names.map((name) => joined([read(name)], first)));
+    expect(answers).to.deep.equal(names.map((name) => `of ${name}`));
+    expect(trips.map((trip) => trip.length)).to.deep.equal([100, 100, 5]);
+    const large = Array.from({ length: 150 }, (_, i) => read(`${i}`));
+    expect(await joined(large, (all) => all.length), 'one that has more goes by itself').to.equal(150);
+  });
+
+  it('that fail do so alone, and whoever was asked with them is answered', async () => {
+    const joined = joinedReads(eth);
+    failing = new Set(['bad']);
+    const results = await Promise.allSettled([
+      joined([read('a')], first),
+      joined([read('bad')], first),
+      joined([read('c')], () => {
+        throw new RangeError('not hex');
+      }),
+      joined([read('d')], first),
+    ]);
+    expect(results.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason)))).to.deep.equal([
+      'of a',
+      'Error: bad fails',
+      'RangeError: not hex',
+      'of d',
+    ]);
+  });
+
+  it('go to the next endpoint where an answer can not be read', async () => {
+    const other: EthReader = { ...eth, batch: (requests) => Promise.resolve(namesIn(requests).map(() => 'nonsense')) };
+    const several: EthReader = { ...eth, attempt: (work) => work(other).catch(() => work(eth)) };
+    const joined = joinedReads(several);
+    const take = ([answer]: readonly unknown[]): string => {
+      if (answer === 'nonsense') throw new TypeError('not hex');
+      return first([answer]);
+    };
+    expect(await Promise.all([joined([read('a')], take), joined([read('b')], take)])).to.deep.equal(['of a', 'of b']);
+    expect(trips).to.deep.equal([['a', 'b']]);
+  });
+});
