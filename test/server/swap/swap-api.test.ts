@@ -1,6 +1,7 @@
 /** What the swap API quotes, for whom, and how often; orders are in swap-orders.test.ts. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Wallet, parseUnits } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
@@ -299,6 +300,35 @@ describe('swap API', () => {
         fault = null;
         expect((await stack.request('GET', price)).status).to.equal(200);
         expect((await stack.request('POST', '/orders', submission)).status).to.equal(200);
+      });
+
+      it('shares the round trips to the chain of quotes that are asked for at the same time', async () => {
+        await stack.stop();
+        const rpc = createRpc(chain.rpcUrl);
+        const trips: string[][] = [];
+        let tripMs = 0;
+        const batch: Rpc['batch'] = async (requests) => {
+          trips.push(requests.map(({ method }) => method));
+          await delay(tripMs);
+          return rpc.batch(requests);
+        };
+        const single: string[] = [];
+        const call: Rpc['call'] = (method, params) => {
+          single.push(method);
+          return rpc.call(method, params);
+        };
+        await start({ eth: { ...rpc, batch, call } });
+        await sell();
+        // By the end of a round trip all others have been asked for.
+        [trips.length, single.length, tripMs] = [0, 0, 500];
+        const owners = Array.from({ length: 20 }, () => Wallet.createRandom().address);
+        const answers = await Promise.all(owners.map((from) => sell({ from })));
+        expect(answers.map(({ from }) => from)).to.deep.equal(owners.map((one) => one.toLowerCase()));
+        // Code and allowance of each: wrapped ether takes no approval by signature.
+        expect(trips.flat().filter((method) => method === 'eth_getCode')).to.have.length(20);
+        expect(trips.flat().filter((method) => method === 'eth_call')).to.have.length(20);
+        expect(single).to.not.include('eth_getCode');
+        expect(trips.length, JSON.stringify(trips)).to.be.at.most(5);
       });
 
       it("runs an owner's code once in a while, however many quotes are asked for it", async () => {
