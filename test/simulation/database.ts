@@ -105,8 +105,9 @@ export function installDatabaseFaults(
     // Also of a statement that was on its way when the session was ended.
     const endedTransaction = severed.get(connection);
     if (endedTransaction !== undefined) {
-      // Whatever is still sent of a transaction fails with its session; without it each statement would be carried out by itself.
-      if (!endedTransaction || isBegin || isRollback) severed.delete(connection);
+      // Whatever is still sent of a transaction fails with its session; without it each statement would be carried out by itself. After a commit
+      // that failed nothing more is sent of it.
+      if (!endedTransaction || isBegin || isCommit || isRollback) severed.delete(connection);
       throw broken('after its session was ended');
     }
     if (isBegin && strikes(world, 'dbFailBegin', where)) throw broken('at the beginning');
