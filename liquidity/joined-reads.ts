@@ -1,4 +1,6 @@
 /** Small reads of many requests that share their round trips to the chain. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { RpcUnavailableError } from '../core/rpc-errors.js';
 import { onOne, type EthReader } from './eth.js';
 
 interface Read {
@@ -12,10 +14,12 @@ interface Read {
  */
 export type JoinedReads = <T>(requests: readonly Read[], take: (answers: readonly unknown[]) => T) => Promise<T>;
 
-/** Most requests of a round trip, unless one read alone has more: what public providers answer. */
-const MOST_REQUESTS = 100;
+/** Most requests of a round trip, unless one read alone has more: about as many as prices are read with, since providers limit them. */
+const MOST_REQUESTS = 20;
 /** Round trips under way at most. What is asked for meanwhile goes together with the next. */
 const MOST_UNDER_WAY = 2;
+/** One that takes longer keeps no other one waiting: an endpoint hangs, or an answer was lost. */
+const PATIENCE_MS = 250;
 
 interface Waiting {
   requests: readonly Read[];
@@ -25,8 +29,8 @@ interface Waiting {
 }
 
 /**
- * Joins the reads that are asked for in one turn of the event loop, or while others are under way. One that fails among others is read once
- * more by itself, so that no read fails by another's.
+ * Joins the reads that are asked for in one turn of the event loop, or while others are under way. Those of a round trip that fails are read once
+ * more in ever smaller company, so that none fails by another, or by their number. Where endpoints did not answer in time, all have failed.
  */
 export function joinedReads(eth: EthReader): JoinedReads {
   let waiting: Waiting[] = [];
@@ -41,12 +45,15 @@ export function joinedReads(eth: EthReader): JoinedReads {
     });
 
   async function settle(group: readonly Waiting[]): Promise<void> {
+    const startedMs = performance.now();
     try {
       const results = await readAll(group);
       group.forEach(({ resolve }, i) => resolve(results[i]));
     } catch (error) {
-      if (group.length === 1) group[0]!.reject(error);
-      else await Promise.all(group.map((one) => settle([one])));
+      const isSilence = error instanceof RpcUnavailableError && performance.now() - startedMs >= PATIENCE_MS;
+      if (group.length === 1 || isSilence) return group.forEach(({ reject }) => reject(error));
+      const half = Math.ceil(group.length / 2);
+      await Promise.all([settle(group.slice(0, half)), settle(group.slice(half))]);
     }
   }
 
@@ -63,11 +70,16 @@ export function joinedReads(eth: EthReader): JoinedReads {
     isDue = false;
     while (waiting.length > 0 && underWay < MOST_UNDER_WAY) {
       underWay += 1;
-      void settle(nextGroup()).finally(() => {
-        underWay -= 1;
-        start();
-      });
+      void make(nextGroup());
     }
+  }
+
+  async function make(group: readonly Waiting[]): Promise<void> {
+    const over = new AbortController();
+    const patience = delay(PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined);
+    await Promise.race([settle(group).finally(() => over.abort()), patience]);
+    underWay -= 1;
+    start();
   }
 
   return <T>(requests: readonly Read[], take: (answers: readonly unknown[]) => T) =>

@@ -30,6 +30,8 @@ const [ALLOWANCE, NONCES] = ['allowance', 'nonces'].map((name) => TOKEN.getFunct
   string,
 ];
 const wordOf = (account: Address): string => account.slice(2).padStart(64, '0');
+/** The first word that a token answers; 0 for less than one, which is the token's fault and not the endpoint's. */
+const wordIn = (answer: Hex): bigint => (answer.length < 66 ? 0n : BigInt(answer.slice(0, 66)));
 const PERMITS: Record<PermitStyle, Interface> = {
   eip2612: new Interface(['function permit(address, address, uint256, uint256, uint8, bytes32, bytes32)']),
   dai: new Interface(['function permit(address, address, uint256, uint256, bool, uint8, bytes32, bytes32)']),
@@ -187,7 +189,7 @@ export function createPermits({ eth, joined, chainId, permit2, settler, nowMs }:
       const calls = [call(ALLOWANCE, owner, permit2), ...(support === null ? [] : [call(NONCES, owner)])];
       try {
         return await joined(calls, (answers) => {
-          const [allowanceUnits = 0n, nonce = 0n] = answers.map((answer) => BigInt(bytesOf(answer)));
+          const [allowanceUnits = 0n, nonce = 0n] = answers.map((answer) => wordIn(bytesOf(answer)));
           return { allowanceUnits, nonce };
         });
       } catch (error) {

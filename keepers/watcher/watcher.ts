@@ -5,7 +5,7 @@ import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
 import { insertHalt } from '../../ledger/chain/halts.js';
 import { generationSteps, loadLedgerHead, readBalances, readMarkets } from '../../ledger/chain/ledger-log.js';
-import { carryOutReconcile, readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
+import { carryOutReconcile, lastCarriedOut, readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
 import { noteScan, readNotedScan } from '../../ledger/chain/generations.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import {
@@ -91,6 +91,7 @@ const MAX_BACKOFF_MS = 4_000;
 const NOTE_INTERVAL_MS = 1_000;
 
 type Halt = { code: string; message: string };
+type NumberedRequest = NonNullable<Awaited<ReturnType<typeof readReconcileRequest>>>;
 
 /** A generation that waits to be stored. */
 interface Drafted {
@@ -130,6 +131,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   let noteMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
   let mustReload = true;
+  /** What the operator asked for, until all of it is done: whether the commit came about, or what came after it, may not be known. */
+  let undecided: NumberedRequest | null = null;
   /** Newest request of the operator that was outdated when it was to be carried out. */
   let voidRequest = 0;
   const tokens = createTokenWatch({ ...deps, vault: custodian, addresses });
@@ -158,7 +161,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       status.nextBlock = head.toBlock + 1;
       status.scannedBlockHash = head.blockHash;
       status.observedHead = Math.max(status.observedHead, head.observedHead);
-      status.observedHeadTimestampMs = Math.max(status.observedHeadTimestampMs, head.observedHeadTimestampMs);
+      status.observedHeadTimestampMs = head.observedHeadTimestampMs;
       status.lastSuccessfulScanMs = head.lastScanMs;
       notedMs = head.lastScanMs;
       noteMs = await readNotedScan(db.knex);
@@ -188,15 +191,21 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   /** Carries out what the operator asked for with `curvebook reconcile`, in one transaction, even while the ledger is halted. */
   async function reconcile(): Promise<void> {
+    if (undecided !== null) {
+      // A transaction of this writer begins when the database has decided about the one before.
+      const done = await writer.tx((tx) => lastCarriedOut(tx));
+      if (done >= undecided.operatorSeq) return reconciled(undecided);
+    }
     const request = await readReconcileRequest(db.knex);
     if (request === null || request.operatorSeq <= voidRequest) return;
     const by = { operatorSeq: request.operatorSeq, timeMs: deps.nowMs(), operator: deps.operator };
-    const { reversal } = request;
+    undecided = request;
     try {
       await writer.tx((tx) => carryOutReconcile(tx, request, by));
     } catch (error) {
       mustReload = true;
       if (!(error instanceof LedgerInvariantError)) throw error;
+      undecided = null;
       voidRequest = request.operatorSeq;
       logger.error(
         { err: error.message, operatorSeq: request.operatorSeq },
@@ -204,11 +213,17 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       );
       return;
     }
-    logger.warn({ operatorSeq: request.operatorSeq, reversal }, 'reconciled the ledger as the operator asked');
+    await reconciled(request);
+  }
+
+  /** After a request was carried out: what is in memory is out of date, and nobody is ready before the next scan. */
+  async function reconciled({ operatorSeq, reversal, marketData }: NumberedRequest): Promise<void> {
+    logger.warn({ operatorSeq, reversal }, 'reconciled the ledger as the operator asked');
     status.nextBlock = deps.deploymentBlock;
     status.catchingUp = true;
     await reload();
-    if (reversal !== null || request.marketData) deps.onReversal();
+    undecided = null;
+    if (reversal !== null || marketData) deps.onReversal();
   }
 
   async function scanToHead(): Promise<void> {

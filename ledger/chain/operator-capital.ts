@@ -37,7 +37,8 @@ export async function restartCapital(
     to_block: head.toBlock,
     block_hash: head.blockHash,
     block_timestamp_ms: head.blockTimestampMs,
-    scanned_ms: by.timeMs,
+    // Nothing was read of the chain.
+    scanned_ms: head.scannedMs,
     observed_head: head.observedHead,
     observed_head_timestamp_ms: head.observedHeadTimestampMs,
   });

@@ -145,7 +145,8 @@ export async function reverseGenerations(
     to_block: block.number,
     block_hash: block.hash,
     block_timestamp_ms: block.timestampMs,
-    scanned_ms: by.timeMs,
+    // Nothing was read of the chain.
+    scanned_ms: head.scannedMs,
     observed_head: head.observedHead,
     // No block after it is proven any more: who is ready must not be so by one that may be gone.
     observed_head_timestamp_ms: block.timestampMs,

@@ -34,7 +34,7 @@ export async function approvalState(
   const support = await permits.supportOf(sellToken);
   const [state, pending] = await Promise.all([
     permits.stateOf(sellToken, owner, support),
-    readPendingSales(db.reads, owner, sellToken, Math.floor(nowMs() / 1_000)),
+    readPendingSales(db.knex, owner, sellToken, Math.floor(nowMs() / 1_000)),
   ]);
   return { support, ...state, promisedUnits: pending.reduce((sum, { sellUnits }) => sum + sellUnits, 0n) };
 }

@@ -137,7 +137,7 @@ function refuseQuarantined(deps: SwapDeps, { sellToken, buyToken }: QuoteRequest
 
 /** Throws ApiError `EXECUTOR_UNFUNDED` when no executor can pay for transactions. */
 async function refuseUnfunded({ db, nowMs }: SwapDeps): Promise<void> {
-  const executors = await readExecutors(db.reads, nowMs());
+  const executors = await readExecutors(db.knex, nowMs());
   if (executors.length === 0 || executors.some(({ isFunded }) => isFunded)) return;
   throw new ApiError(
     503,

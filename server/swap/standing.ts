@@ -25,7 +25,7 @@ export const newcomer = async (
 
 /** Standing of an owner, from the ledger. */
 export async function standingOf(deps: SwapDeps, owner: Address, isCode: boolean): Promise<Standing> {
-  return { ...(await newcomer(deps, isCode)), dealings: await readDealings(deps.db.reads, owner) };
+  return { ...(await newcomer(deps, isCode)), dealings: await readDealings(deps.db.knex, owner) };
 }
 
 /** Standing of the same owner for an order that includes its approval, which is burnt with it where nothing is checked first. */
@@ -57,7 +57,7 @@ export async function refuseWhileSpent(
   gas: bigint,
 ): Promise<void> {
   if (dealings.some(({ kind }) => kind !== 'revert')) return;
-  const burnt = await readUnprovenReverts(db.reads, nowMs() - NEWCOMERS_WINDOW_MS);
+  const burnt = await readUnprovenReverts(db.knex, nowMs() - NEWCOMERS_WINDOW_MS);
   const full = newcomersFreeAt(burnt, gasLimitOf(gas, isCode), mostGas);
   if (full !== null) throw new ApiError(400, 'UNPROVEN_ACCOUNT', `from: ${newcomersMessage(full)}`);
 }

@@ -45,7 +45,7 @@ interface Deployment {
   markets: { pair: string; asset: number }[];
 }
 
-forEachDatabaseUrl((name, open) =>
+forEachDatabaseUrl((name, _open, openBare) =>
   describe(`A newcomer, ${name}`, function () {
     this.timeout(600_000);
     let database: TestDatabase;
@@ -65,7 +65,7 @@ forEachDatabaseUrl((name, open) =>
 
     before(async () => {
       expect([BLOCKS.length, MORE]).to.deep.equal([4, []]);
-      database = await open();
+      database = await openBare();
       inContainers = name === 'SQLite' ? {} : { DATABASE_URL: database.url };
       reader = openReader({});
       folder = mkdtempSync(join(tmpdir(), 'curvebook-newcomer-'));

@@ -2,11 +2,13 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createRpcPool } from '../../keepers/chain/pool.js';
+import { createRpc, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
 import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
 import { rereadFrom } from '../../ledger/chain/reversals.js';
-import { carryOutReconcile } from '../../ledger/operator/reconcile-requests.js';
+import { CommitUnknownError } from '../../ledger/errors.js';
+import { carryOutReconcile, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 import { custodyOf, GAS } from '../support/custody.js';
@@ -138,6 +140,72 @@ forEachDatabase((name, open) =>
         ),
       );
       expect(await remotely()).to.deep.equal(because('chain_stalled'));
+    });
+
+    it('neither a reversal nor a restart of counters passes for a scan', async () => {
+      await land();
+      await land();
+      nowMs += 5_001;
+      expect(await remotely()).to.deep.equal(because('stale_ledger'));
+      const reversal = (await rereadFrom(stack.db.knex, stack.watcher.status().nextBlock - 1))!;
+      const operator = chain.address('owner');
+      for (const request of [
+        { reversal: null, capitalOrigin: true, marketData: false },
+        {
+          reversal: { ...reversal, headGeneration: reversal.headGeneration + 1 },
+          capitalOrigin: false,
+          marketData: false,
+        },
+      ]) {
+        await stack.db.knex.transaction((tx) =>
+          carryOutReconcile(tx, request, { operatorSeq: 1, timeMs: nowMs, operator }),
+        );
+        expect(await remotely(), JSON.stringify(request)).to.deep.equal(because('stale_ledger'));
+      }
+    });
+
+    it('a reversal whose commit had no answer is one for the process that made it, too', async () => {
+      await stack.stop();
+      let [reversals, isLost, isSilent] = [0, false, false];
+      const clock = () => nowMs;
+      const connect = (url: string): Rpc => {
+        const rpc = createRpc(url);
+        const refused = <T>(answer: () => Promise<T>): Promise<T> =>
+          isSilent ? Promise.reject(new RpcUnavailableError('no answer')) : answer();
+        return {
+          name: rpc.name,
+          call: (method, params) => refused(() => rpc.call(method, params)),
+          batch: (requests) => refused(() => rpc.batch(requests)),
+        };
+      };
+      stack = await startKeepers(stack.db, chain, {
+        watcher: {
+          nowMs: clock,
+          rpc: createRpcPool([chain.rpcUrl], { nowMs: clock, logger, connect }),
+          onReversal: () => void (reversals += 1),
+        },
+        watcherWriter: (writer) => ({
+          ...writer,
+          async tx(...steps) {
+            const result = await writer.tx(...steps);
+            if (isLost) throw new CommitUnknownError('ledger', new Error('the connection is gone'));
+            return result;
+          },
+        }),
+      });
+      await land();
+      nowMs += 30_000;
+      await land();
+      const reversal = (await rereadFrom(stack.db.knex, stack.watcher.status().nextBlock - 1))!;
+      await requestReconcile(stack.db, { reversal, capitalOrigin: false }, nowMs);
+      isLost = true;
+      expect(await stack.watcher.scan().catch((error: unknown) => error)).to.be.instanceOf(CommitUnknownError);
+      [isLost, isSilent] = [false, true];
+      expect(await stack.watcher.scan().catch((error: unknown) => error)).to.be.instanceOf(RpcUnavailableError);
+      expect([reversals, readiness()]).to.deep.equal([1, because('startup_catch_up')]);
+      isSilent = false;
+      await stack.watcher.scan();
+      expect([reversals, readiness()]).to.deep.equal([1, READY]);
     });
 
     it('operator_halt: halted on purpose; the ledger goes on following the chain', async () => {

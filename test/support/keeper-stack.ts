@@ -202,6 +202,8 @@ export interface KeeperOptions {
   intercept?: Intercept;
   /** Of the poster. */
   nowMs?(): number;
+  /** What the watcher gets in the place of its writer, for commits whose answer is lost. */
+  watcherWriter?(writer: Writer): Writer;
   /** Whose key settles; the settler's unless named. */
   settlerRole?: string;
   /** Of both senders, for intervals. */
@@ -221,9 +223,10 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
   const snapshots = createSnapshotStore(markets);
   const nowMs = () => Date.now();
   const lower = (name: string) => manifest.contracts[name]!.toLowerCase() as Address;
+  const ledgerWriter = writers.get('ledger')!;
   const watcher = await createWatcher({
     db,
-    writer: writers.get('ledger')!,
+    writer: options.watcherWriter?.(ledgerWriter) ?? ledgerWriter,
     // Two endpoints with the same answers, so that a difference to the ledger counts at once.
     rpc: createRpcPool([chain.rpcUrl, chain.rpcUrl], { nowMs, logger, connect: connectTo }),
     holdingsPace: { ...HOLDINGS_PACE, surplusIntervalSec: 0 },

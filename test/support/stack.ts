@@ -16,7 +16,7 @@ import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint_
 import { conform } from './api/openapi.js';
 import { isOneEnough } from './db.js';
 import { startChild, type Child } from './child.js';
-import { giveBackSchema, takeSchema } from './databases/spare-schemas.js';
+import { dropSchema, giveBackSchema, takeSchema } from './databases/spare-schemas.js';
 
 /** A bound, not an expectation: machines that run tests are busy. */
 const START_TIMEOUT_MS = 180_000;
@@ -198,7 +198,8 @@ export function forOneDatabaseUrl(define: DefineTests): void {
   else onPostgres(server, define);
 }
 
-type DefineTests = (name: string, open: () => Promise<TestDatabase>) => void;
+/** `open`: on PostgreSQL with every table and no row, else bare; `openBare`: without a table, for what is about a first start. */
+type DefineTests = (name: string, open: () => Promise<TestDatabase>, openBare: () => Promise<TestDatabase>) => void;
 
 function postgresServer(): string | null {
   const server = process.env.DATABASE_URL ?? '';
@@ -206,25 +207,31 @@ function postgresServer(): string | null {
 }
 
 function onSqlite(define: DefineTests): void {
-  define('SQLite', async () => {
+  const open = async (): Promise<TestDatabase> => {
     const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
     return { url: `sqlite:${join(folder, 'ledger.sqlite')}`, drop: async () => rmSync(folder, { recursive: true }) };
-  });
+  };
+  define('SQLite', open, open);
 }
 
-/** With every table already: on SQLite, first starts make them. */
 function onPostgres(server: string, define: DefineTests): void {
-  define('PostgreSQL', async () => {
+  type Work = (db: Db) => Promise<void>;
+  const openWith = (prepare: Work, remove: Work) => async (): Promise<TestDatabase> => {
     const schema = `e2e_${process.pid}_${Date.now()}`;
-    const within = async (work: (db: Db) => Promise<void>): Promise<void> => {
+    const within = async (work: Work): Promise<void> => {
       const db = await openDb(server, { schema });
       await work(db).finally(() => db.close());
     };
-    await within(takeSchema);
+    await within(prepare);
     const url = new URL(server);
     url.searchParams.set('schema', schema);
-    return { url: url.toString(), drop: () => within(giveBackSchema) };
-  });
+    return { url: url.toString(), drop: () => within(remove) };
+  };
+  define(
+    'PostgreSQL',
+    openWith(takeSchema, giveBackSchema),
+    openWith(() => Promise.resolve(), dropSchema),
+  );
 }
 
 export interface TestDatabase {

@@ -1,5 +1,7 @@
 /** Reads that share round trips: how they are put together, and that none suffers from another. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { RpcUnavailableError } from '../../../core/rpc-errors.js';
 import type { EthReader } from '../../../liquidity/eth.js';
 import { joinedReads } from '../../../liquidity/joined-reads.js';
 
@@ -59,14 +61,57 @@ describe('joined reads', () => {
     expect(trips).to.deep.equal([['a'], ['b'], ['c', 'd']]);
   });
 
-  it('of more than a hundred requests take several round trips', async () => {
+  it('but not for one that takes long', async () => {
     const joined = joinedReads(eth);
-    const names = Array.from({ length: 205 }, (_, i) => `${i}`);
+    isHeld = true;
+    const late = [joined([read('a')], first)];
+    await turn();
+    late.push(joined([read('b')], first));
+    await turn();
+    isHeld = false;
+    expect(await joined([read('c')], first)).to.equal('of c');
+    expect(trips).to.deep.equal([['a'], ['b'], ['c']]);
+    held.splice(0).forEach((end) => end());
+    expect(await Promise.all(late)).to.deep.equal(['of a', 'of b']);
+  });
+
+  it('of more than twenty requests take several round trips', async () => {
+    const joined = joinedReads(eth);
+    const names = Array.from({ length: 45 }, (_, i) => `${i}`);
     const answers = await Promise.all(names.map((name) => joined([read(name)], first)));
     expect(answers).to.deep.equal(names.map((name) => `of ${name}`));
-    expect(trips.map((trip) => trip.length)).to.deep.equal([100, 100, 5]);
-    const large = Array.from({ length: 150 }, (_, i) => read(`${i}`));
-    expect(await joined(large, (all) => all.length), 'one that has more goes by itself').to.equal(150);
+    expect(trips.map((trip) => trip.length)).to.deep.equal([20, 20, 5]);
+    const large = Array.from({ length: 30 }, (_, i) => read(`${i}`));
+    expect(await joined(large, (all) => all.length), 'one that has more goes by itself').to.equal(30);
+  });
+
+  it('are fewer at a time where an endpoint does not take as many', async () => {
+    const strict: EthReader = {
+      ...eth,
+      batch: (requests) =>
+        requests.length > 3 ? Promise.reject(new RpcUnavailableError('too many')) : eth.batch(requests),
+    };
+    const joined = joinedReads(strict);
+    const names = Array.from({ length: 7 }, (_, i) => `${i}`);
+    const answers = await Promise.all(names.map((name) => joined([read(name)], first)));
+    expect(answers).to.deep.equal(names.map((name) => `of ${name}`));
+    expect(trips.map((trip) => trip.length)).to.deep.equal([3, 2, 2]);
+  });
+
+  it('have failed together where no answer came in time', async () => {
+    let asked = 0;
+    const silent: EthReader = {
+      ...eth,
+      async batch() {
+        asked += 1;
+        await delay(300);
+        throw new RpcUnavailableError('timed out');
+      },
+    };
+    const joined = joinedReads(silent);
+    const results = await Promise.allSettled([joined([read('a')], first), joined([read('b')], first)]);
+    expect(results.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
+    expect(asked).to.equal(1);
   });
 
   it('that fail do so alone, and whoever was asked with them is answered', async () => {
