@@ -2,9 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { RpcUnavailableError } from '../../../core/rpc-errors.js';
+import { MaxUint256 } from 'ethers';
 import type { EthReader } from '../../../liquidity/eth.js';
 import { joinedReads } from '../../../liquidity/joined-reads.js';
+import { createPermits } from '../../../liquidity/permits.js';
 
+const ACCOUNT = '0x0000000000000000000000000000000000000a01';
 type Requests = Parameters<EthReader['batch']>[0];
 const read = (name: string) => ({ method: 'eth_getCode', params: [name, 'latest'] });
 const first = ([answer]: readonly unknown[]): string => String(answer);
@@ -143,5 +146,21 @@ describe('joined reads', () => {
     };
     expect(await Promise.all([joined([read('a')], take), joined([read('b')], take)])).to.deep.equal(['of a', 'of b']);
     expect(trips).to.deep.equal([['a', 'b']]);
+  });
+
+  it('of a token that answers less than a word, or more, blame no endpoint', async () => {
+    const word = 'f'.repeat(64);
+    const found: unknown[] = [];
+    for (const answer of ['0x', '0x01', `0x${word}`, `0x${word}01`]) {
+      const token: EthReader = { ...eth, batch: (requests) => Promise.resolve(requests.map(() => answer)) };
+      const permits = createPermits({
+        ...{ eth: token, joined: joinedReads(token), chainId: 8453, nowMs: () => 0 },
+        ...{ permit2: ACCOUNT, settler: ACCOUNT },
+      });
+      found.push(await permits.stateOf(ACCOUNT, ACCOUNT, null));
+    }
+    expect(found).to.deep.equal(
+      [0n, 0n, MaxUint256, MaxUint256].map((allowanceUnits) => ({ allowanceUnits, nonce: 0n })),
+    );
   });
 });
