@@ -2,6 +2,7 @@
  * JSON of values with bigint. Bodies of the API carry bigint as JSON integers. Stored payloads carry it as decimal strings, and each
  * type is revived by its own function, which refuses a payload of another shape.
  */
+import { wordOf } from './hash.js';
 import type { Address, CloseReason, MarketSnapshot, OrderEffect, Side, SnapshotOrder, Trim } from './types.js';
 
 /** TypeScript's library does not know JSON.rawJSON yet; every supported Node has it. */
@@ -172,7 +173,7 @@ export function decodeTrims(text: string): Trim[] {
 
 /** Stored form of packed words: hex strings of 32 bytes. */
 export function encodeWords(words: readonly bigint[]): string {
-  return JSON.stringify(words.map((word) => `0x${word.toString(16).padStart(64, '0')}`));
+  return JSON.stringify(words.map((word) => `0x${wordOf(word)}`));
 }
 
 /** Inverse of encodeWords. Throws PayloadError. */

@@ -3,7 +3,7 @@
  * default options), so that anybody can check them with it. That library builds each tree from all values, which takes seconds for a large
  * ledger; this module updates only the changed leaves, and yields after every slice of work.
  */
-import { bytesToHex, hexToBytes, keccak256Bytes } from './hash.js';
+import { bytesToHex, hexToBytes, keccak256Bytes, wordOf } from './hash.js';
 import type { Address, Hex } from './types.js';
 
 /** Types of a leaf's values, as the library takes them. */
@@ -32,7 +32,7 @@ export function leafHash(maker: Address, token: Address, balanceUnits: bigint): 
   encoded.set(hexToBytes(maker), 12);
   encoded.set(hexToBytes(token), 44);
   const units = balanceUnits < 0n ? 0n : balanceUnits;
-  encoded.set(hexToBytes(`0x${units.toString(16).padStart(64, '0')}`), 64);
+  encoded.set(hexToBytes(wordOf(units)), 64);
   return keccak256Bytes(keccak256Bytes(encoded));
 }
 

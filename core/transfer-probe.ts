@@ -3,6 +3,7 @@
  * (contracts/periphery/TransferProbe.sol) in place of the code of an account that has the token, by the third argument of `eth_call` (state
  * override). It needs neither the token's storage layout nor a private key.
  */
+import { wordOf } from './hash.js';
 import type { Address, Hex } from './types.js';
 
 /** One transfer in the smallest units. Of an honest token the amount asked for is taken, and the same amount arrives. */
@@ -29,13 +30,11 @@ const NOBODY: Address = `0x${'0'.repeat(40)}`;
 const WORD_DIGITS = 64;
 const WORDS_PER_TRANSFER = 4;
 
-const word = (value: bigint): string => value.toString(16).padStart(WORD_DIGITS, '0');
-
 /** Parameters of the `eth_call` that measures a route. `program` is the creation code of TransferProbe. */
 export function transferProbe(program: Hex, { token, route, maximumUnits }: TransferRoute): unknown[] {
   const senders = route.slice(0, -1);
   const codeOf = (i: number): string =>
-    program + [token, route[i + 1]!, maximumUnits, senders[i + 1] ?? NOBODY].map((one) => word(BigInt(one))).join('');
+    program + [token, route[i + 1]!, maximumUnits, senders[i + 1] ?? NOBODY].map(wordOf).join('');
   const replaced = Object.fromEntries(senders.map((from, i) => [from, { code: codeOf(i) }]));
   return [{ to: senders[0], data: '0x' }, 'latest', replaced];
 }

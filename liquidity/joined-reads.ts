@@ -84,7 +84,7 @@ export function joinedReads(eth: EthReader): JoinedReads {
 
   return <T>(requests: readonly Read[], take: (answers: readonly unknown[]) => T) =>
     new Promise<T>((resolve, reject) => {
-      waiting.push({ requests, take, resolve: resolve, reject });
+      waiting.push({ requests, take, resolve, reject });
       if (isDue) return;
       isDue = true;
       setImmediate(start);

@@ -10,6 +10,7 @@ import {
   type PermitTerms,
   type TokenDomain,
 } from '../core/swap/typed-data.js';
+import { wordOf } from '../core/hash.js';
 import type { Address, Hex } from '../core/types.js';
 import { PermitProbe__factory } from '../typechain-types/factories/periphery/PermitProbe__factory.js';
 import { bytesOf, isFailedCall, onOne, type EthReader } from './eth.js';
@@ -29,7 +30,6 @@ const [ALLOWANCE, NONCES] = ['allowance', 'nonces'].map((name) => TOKEN.getFunct
   string,
   string,
 ];
-const wordOf = (account: Address): string => account.slice(2).padStart(64, '0');
 /** The first word that a token answers; 0 for less than one, which is the token's fault and not the endpoint's. */
 const wordIn = (answer: Hex): bigint => (answer.length < 66 ? 0n : BigInt(answer.slice(0, 66)));
 const PERMITS: Record<PermitStyle, Interface> = {

@@ -4,6 +4,7 @@
  */
 import { AbiCoder, Interface, ZeroAddress, keccak256 } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
+import { wordOf } from '../core/hash.js';
 import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
 import { MAX_CROSSED, poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Address, Hex } from '../core/types.js';
@@ -182,7 +183,7 @@ export function createUniswapV4(
       const { lowSqrtPrice, highSqrtPrice, leastLiquidity, mostLiquidity, crossed } = box;
       const price = ROUTER.encodeFunctionData('sqrtPriceOf', [keyOf(sellToken, buyToken, tier)]) as Hex;
       const word = (slot: bigint, minimum: bigint, maximum: bigint | null): StateCheck => {
-        const data = MANAGER.encodeFunctionData('extsload(bytes32)', [wordOf(slot)]) as Hex;
+        const data = MANAGER.encodeFunctionData('extsload(bytes32)', [`0x${wordOf(slot)}`]) as Hex;
         return { target: contracts.poolManager, word: 0, minimum, maximum, data };
       };
       return [
@@ -198,11 +199,9 @@ export function createUniswapV4(
   };
 }
 
-const wordOf = (slot: bigint): Hex => `0x${slot.toString(16).padStart(64, '0')}`;
-
 /** Words of the manager's storage, in one call. */
 async function storageOf(one: EthReader, at: Address, slots: readonly bigint[], head: Head): Promise<bigint[]> {
-  const data = MANAGER.encodeFunctionData('extsload(bytes32[])', [slots.map(wordOf)]);
+  const data = MANAGER.encodeFunctionData('extsload(bytes32[])', [slots.map((slot) => `0x${wordOf(slot)}`)]);
   const [answer] = await callsAt(one, head, [{ to: at, data }]);
   return wordsIn(answer ?? '0x', slots.length);
 }
@@ -219,7 +218,7 @@ async function inspectManager(eth: EthReader, at: Address): Promise<string | nul
   const problem = `${at} is not Uniswap's PoolManager`;
   try {
     const owner = await ask(MANAGER.encodeFunctionData('owner'));
-    const storage = await ask(MANAGER.encodeFunctionData('extsload(bytes32[])', [[wordOf(OWNER_SLOT)]]));
+    const storage = await ask(MANAGER.encodeFunctionData('extsload(bytes32[])', [[`0x${wordOf(OWNER_SLOT)}`]]));
     if (owner.length !== 66 || storage.length !== 194) return problem;
     return wordsIn(storage, 1)[0] === BigInt(owner) ? null : problem;
   } catch (error) {

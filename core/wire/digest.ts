@@ -1,5 +1,5 @@
 /** EIP-712 digests, written out by hand: the two domains and three structures of the wire never change. */
-import { hexToBytes, keccak256Bytes } from '../hash.js';
+import { hexToBytes, keccak256Bytes, wordOf } from '../hash.js';
 import type { Address } from '../types.js';
 import type { SourceLetter } from './types.js';
 
@@ -18,7 +18,7 @@ const hashWords = (...words: readonly Uint8Array[]): Uint8Array => keccak256Byte
 
 /** An unsigned integer or an address as a 32-byte word. */
 function word(value: bigint): Uint8Array {
-  return hexToBytes(`0x${value.toString(16).padStart(64, '0')}`);
+  return hexToBytes(wordOf(value));
 }
 
 const DOMAIN_TYPE = hashText('EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)');

@@ -1,5 +1,5 @@
 import { toSafeInt } from '../../core/amounts.js';
-import { keccakText } from '../../core/hash.js';
+import { keccakText, wordOf } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 
 /** A log as eth_getLogs returns it, lower case. */
@@ -223,7 +223,7 @@ export function decodeLog(log: RawLog): ChainEvent | null {
         partner: topicAddress(3),
         token: wordAddress(0),
         amountUnits: word(1),
-        appData: `0x${word(2).toString(16).padStart(64, '0')}`,
+        appData: `0x${wordOf(word(2))}`,
       };
     default:
       return null;

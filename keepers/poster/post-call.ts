@@ -7,7 +7,7 @@ import { confirmed, surveyOf } from '../chain/quorum.js';
 import { parsedError } from '../chain/reverts.js';
 import { RpcResponseError, RpcUnavailableError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';
 import { hashesToItself, parseHeader, type Header } from '../watcher/scan/headers.js';
-import { keccakText } from '../../core/hash.js';
+import { keccakText, wordOf } from '../../core/hash.js';
 
 /** Records that are tried at the same time. */
 const CONCURRENCY = 16;
@@ -80,7 +80,6 @@ const POST_BATCH = keccakText('postBatch(bytes)').slice(0, 10);
 /** The call that publishes the records: `post` for one, which reverts when it is stale, `postBatch` for several. */
 export function postCalldata(block: BlockRef, records: readonly PostRecord[]): Hex {
   const payload = encodePost(block, records).slice(2);
-  const word = (value: number): string => value.toString(16).padStart(64, '0');
   const padded = payload.padEnd(Math.ceil(payload.length / 64) * 64, '0');
-  return `${records.length === 1 ? POST : POST_BATCH}${word(32)}${word(payload.length / 2)}${padded}` as Hex;
+  return `${records.length === 1 ? POST : POST_BATCH}${wordOf(32n)}${wordOf(BigInt(payload.length / 2))}${padded}` as Hex;
 }

@@ -4,7 +4,7 @@ import { settleGas, type SettlePart } from '../../core/settle-gas.js';
 import type { PendingClaim } from '../../ledger/chain/claims.js';
 import type { ClaimRow, OperatorRow, Settlement } from '../../ledger/types.js';
 import type { Hex } from '../../core/types.js';
-import { keccakText } from '../../core/hash.js';
+import { keccakText, wordOf } from '../../core/hash.js';
 
 /** What a settlement will say, before it is numbered and stored. */
 export type PlannedSettlement = Pick<
@@ -115,17 +115,15 @@ export function backoffMs(refusals: number): number {
 
 const SETTLE_BATCH = keccakText('settleWithdrawBatch((address,address,uint256,uint256)[])').slice(0, 10);
 
-const word = (value: bigint): string => value.toString(16).padStart(64, '0');
-
 /** The call that settles a batch: an element that is stale or not covered by free liquidity is skipped, the others take effect. */
 export function settleCalldata(
   settlements: readonly Pick<Settlement, 'maker' | 'token' | 'amountUnits' | 'basis'>[],
 ): Hex {
   const elements = settlements.map(
     ({ maker, token, amountUnits, basis }) =>
-      word(BigInt(maker)) + word(BigInt(token)) + word(amountUnits) + word(basis),
+      wordOf(maker) + wordOf(token) + wordOf(amountUnits) + wordOf(basis),
   );
-  return `${SETTLE_BATCH}${word(32n)}${word(BigInt(settlements.length))}${elements.join('')}` as Hex;
+  return `${SETTLE_BATCH}${wordOf(32n)}${wordOf(BigInt(settlements.length))}${elements.join('')}` as Hex;
 }
 
 /** Gas of such a call, with room for first-time slots and for tokens behind proxies. */

@@ -1,4 +1,5 @@
 import { MAX_DECIMALS, MAX_U128, toSafeInt } from '../../../core/amounts.js';
+import { wordOf } from '../../../core/hash.js';
 import type { Said } from '../../../core/holdings.js';
 import { decodeSymbol } from '../../../core/token-names.js';
 import type { Address, Hex, Token } from '../../../core/types.js';
@@ -130,8 +131,7 @@ function requireSame(rpc: Rpc, header: unknown, { number, hash }: KnownBlock): v
     throw new RpcUnavailableError(`${rpc.name} has another block ${number} than the one that was scanned`);
 }
 
-const word = (value: string): string => value.padStart(64, '0');
-const balanceOf = (holder: Address): Hex => `${BALANCE_OF}${word(holder.slice(2))}`;
+const balanceOf = (holder: Address): Hex => `${BALANCE_OF}${wordOf(holder)}`;
 
 /** No token has as much as 2^128 units of anything that is worth a market; no answer at all is that of an address without code. */
 function balanceFrom(answer: unknown): Said {
@@ -154,7 +154,7 @@ export async function canTransfer(
   const at = toQuantity(blockNumber);
   for (const amount of units > 1n ? [1n, units] : [units]) {
     for (const recipient of recipients) {
-      const data: Hex = `${TRANSFER}${word(recipient.slice(2))}${word(amount.toString(16))}`;
+      const data: Hex = `${TRANSFER}${wordOf(recipient)}${wordOf(amount)}`;
       const answer = await ask(rpc, token, data, at, holder);
       if (answer === '0x' || (answer !== null && WORD.test(answer) && BigInt(answer) === 1n)) return true;
     }

@@ -1,4 +1,5 @@
 import { toSafeInt } from '../../../core/amounts.js';
+import { wordOf } from '../../../core/hash.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { parseRpcLog } from '../../chain/logs.js';
 import { RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
@@ -83,7 +84,7 @@ export function createTransferSums(
 class RefusedError extends RpcUnavailableError {}
 
 async function netTransfers(rpc: Rpc, { token, vault, from, to }: TransferRange & { vault: Address }): Promise<bigint> {
-  const party: Hex = `0x${vault.slice(2).padStart(64, '0')}`;
+  const party: Hex = `0x${wordOf(vault)}`;
   const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to), address: token };
   const [into, outOf] = await Promise.all([
     readLogs(rpc, { ...range, topics: [TRANSFER_TOPIC, null, party] }),
