@@ -73,6 +73,9 @@ export interface OutboxStatus {
   nonceDoubts: number;
 }
 
+/** Those of the keys whose transactions must have no effect any more. */
+type Withdrawn = (txKeys: readonly string[]) => Promise<ReadonlySet<string>>;
+
 /**
  * All transactions of keepers are sent through it: sign, store, broadcast. After a crash the stored bytes are broadcast again. Nonces never
  * have gaps. One signer per outbox, one outbox per signer.
@@ -99,9 +102,10 @@ export interface Outbox {
   /**
    * Looks after unmined transactions, once per call: broadcasts the stored bytes again, raises the fee of a stuck one, replaces an outdated
    * one and fills a gap by a transfer to the signer itself, marks mined nonces finished, and undoes that when the chain dropped them.
-   * `withdrawn` names keys of transactions that are outdated at any time.
+   * `withdrawn` says which of the given keys are those of transactions that are outdated at any time; it is asked once it is stored which
+   * transactions are unmined.
    */
-  resume(headTimestampSec: number, withdrawn?: ReadonlySet<string>): Promise<void>;
+  resume(headTimestampSec: number, withdrawn?: Withdrawn): Promise<void>;
   /** How many nonces the chain had used at the end of a block, according to most of the endpoints; of the signer, or of an earlier one. */
   usedAt(block: number, signer?: Address): Promise<number>;
   status(): OutboxStatus;
@@ -137,6 +141,7 @@ export interface OutboxDeps {
 
 const DEFAULT_CEILING_WEI = 50_000_000_000n;
 const DEFAULT_LOW_BALANCE_WEI = 10n ** 16n;
+const NONE: ReadonlySet<string> = new Set();
 const DEFAULT_STUCK_MS = 4_000;
 const BALANCE_INTERVAL_MS = 30_000;
 const TRANSFER_GAS = 21_000n;
@@ -271,7 +276,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return sent;
   }
 
-  async function resume(headTimestampSec: number, withdrawn: ReadonlySet<string>): Promise<void> {
+  async function resume(headTimestampSec: number, withdrawn: Withdrawn): Promise<void> {
     await readBalance();
     await retired.look(headTimestampSec);
     const { agreed: nonce, claimed } = await usedNonces();
@@ -283,6 +288,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       await writer.tx((tx) => reopenOutbox(tx, signer, nonce));
     }
     noteUnmined(open);
+    const outdated = open.length === 0 ? NONE : await withdrawn([...new Set(open.map((row) => row.txKey))]);
     const last = open.at(-1)?.nonce ?? nonce - 1;
     // Transactions that only one endpoint reports as mined are neither resent nor finished until another one confirms it.
     for (let at = claimed; at <= Math.min(last, nonce + MAX_OPEN_NONCES - 1); at++) {
@@ -290,7 +296,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         at,
         open.filter((row) => row.nonce === at),
         at < last,
-        (row) => withdrawn.has(row.txKey) || (row.validUntilSec !== null && row.validUntilSec <= headTimestampSec),
+        (row) => outdated.has(row.txKey) || (row.validUntilSec !== null && row.validUntilSec <= headTimestampSec),
       );
     }
   }
@@ -378,7 +384,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     bidWei: (baseFeeWei) => freshBidWei(baseFeeWei, ceilingWei),
     send: (request) => inTurn(async () => (await sendAll([request]))[0]!),
     sendAll: (requests) => inTurn(() => sendAll(requests)),
-    resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),
+    resume: (headTimestampSec, withdrawn = () => Promise.resolve(NONE)) =>
+      inTurn(() => resume(headTimestampSec, withdrawn)),
     usedAt: (block, account) => nonces.usedAt(block, account),
     status: () => ({ ...status, nonceDoubts: nonces.doubts() }),
   };

@@ -8,6 +8,7 @@ import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
   changeAttempt,
   changeRefusal,
+  endedKeys,
   insertAttempt,
   insertOutcome,
   readAttempts,
@@ -108,7 +109,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     await tidy(final);
     const pending = await takeTurns();
     if (generation === null) return;
-    await outbox.resume(toSec(generation.blockTimestampMs));
+    // A transaction of an order that ended meanwhile is in flight again where the block in which it reverted was lost.
+    await outbox.resume(toSec(generation.blockTimestampMs), (keys) => endedKeys(db.knex, keys));
     await note(() => costs.collect(final));
     if (pending.length === 0 && !economics.isDue()) return;
     const head = await marketData.head();

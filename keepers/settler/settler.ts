@@ -126,7 +126,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     const nothing: SettleRound = { checkpointSeq: null, settlements: [], txHash: null };
     const head = await lastGeneration(db.knex);
     if (head === null) return nothing;
-    await outbox.resume(Math.floor(head.blockTimestampMs / 1_000), await reversedSettlementKeys(db.knex));
+    await outbox.resume(Math.floor(head.blockTimestampMs / 1_000), () => reversedSettlementKeys(db.knex));
     const open = await closeEnded(head);
     if (!(await maySettle())) return nothing;
     const lowered = await lower(open);

@@ -256,6 +256,17 @@ export async function closeOrders(tx: Knex.Transaction, orderIds: readonly strin
   for (const part of chunks(orderIds)) await tx('swap_pending').whereIn('order_id', part).delete();
 }
 
+/** Those of the keys of transactions whose orders ended unfilled, or were cancelled: none of them may be filled by them any more. */
+export async function endedKeys(q: Queryable, txKeys: readonly string[]): Promise<Set<string>> {
+  const rows = await q('swap_attempts as attempt')
+    .leftJoin('swap_outcomes as ended', 'ended.order_id', 'attempt.order_id')
+    .leftJoin('swap_cancellations as cancelled', 'cancelled.order_id', 'attempt.order_id')
+    .whereIn('attempt.tx_key', [...txKeys])
+    .where((either) => void either.whereNotNull('ended.order_id').orWhereNotNull('cancelled.order_id'))
+    .select<{ tx_key: string }[]>('attempt.tx_key');
+  return new Set(rows.map(({ tx_key }) => tx_key));
+}
+
 /**
  * Makes orders pending again whose fills a reorganisation removed, except those that ended otherwise or were cancelled, as is possible
  * after the swap log was restored to a time before their fills. Inside a transaction of the ledger log's writer.

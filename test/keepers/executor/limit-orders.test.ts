@@ -14,6 +14,7 @@ import { OrderSettler__factory } from '../../../typechain-types/factories/OrderS
 import { forEachDatabase } from '../../support/db.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';
+import { forksOf } from '../../support/nodes/fork.js';
 import { createOwners, type ErrorAnswer, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
 
 const ONE = parseEther('1');
@@ -374,6 +375,8 @@ describe('limit orders', () => {
         return [status, body.status ?? body.error.code];
       };
       await improve('bid', 250_005n);
+      const forks = forksOf(chain, stack.keepers);
+      const mark = await forks.mark();
       await stack.executor.round();
       expect(await cancel()).to.deep.equal([409, 'ORDER_SENT']);
       // In the same block, ahead of what was sent.
@@ -388,6 +391,21 @@ describe('limit orders', () => {
       expect((await stack.order(orderId)).status).to.equal('pending');
       expect(await cancel()).to.deep.equal([200, 'failed']);
       expect((await stack.order(orderId)).reason?.code).to.equal('CANCELLED');
+
+      // The block in which it reverted is lost, and what the owner sold there with it: the same transaction would fill the order now.
+      await forks.fork(mark);
+      await stack.executor.round();
+      await chain.mine();
+      const contract = OrderSettler__factory.connect(settler, chain.provider);
+      const filled = await contract.queryFilter(contract.filters.OrderFilled(owner.address), 0);
+      expect(filled.length, 'fills of an order that was cancelled').to.equal(0);
+      const executor = chain.address('executor');
+      const [last] = await listOutbox(stack.db.knex, { signer: executor, limit: 1 });
+      const used = await chain.provider.getTransactionCount(executor);
+      expect([used, last?.to.toLowerCase()], 'its nonce blocks no other order').to.deep.equal([
+        last!.nonce + 1,
+        executor,
+      ]);
     });
   }, forEachDatabase);
 
