@@ -33,7 +33,7 @@ export interface Draft {
   exposureUnits: (token: Address) => bigint;
 }
 
-type DraftView = Pick<AdmissionView, 'book' | 'markets' | 'available' | 'minOrderUnits' | 'nowMs'>;
+type DraftView = Pick<AdmissionView, 'book' | 'markets' | 'available' | 'minOrderUnits' | 'rowMs'>;
 
 /**
  * State of a draft. The draft's functions are not closures, because creating a dozen of them for every action takes longer than most
@@ -210,15 +210,15 @@ function bookBestTicks(held: Held, index: number, side: Side): bigint | null {
  * out of cuts and can pay.
  */
 function counts({ closed, defending, view }: Held, token: Address): (order: OpenOrder) => boolean {
-  const { book, nowMs } = view;
+  const { book, rowMs } = view;
   const makers = defending.get(token) ?? new Map<Address, boolean>();
   defending.set(token, makers);
   const isBacked = (maker: Address): boolean =>
-    book.committedUnits(maker, token, nowMs) <= view.available(maker, token);
+    book.committedUnits(maker, token, rowMs) <= view.available(maker, token);
   const defends = (maker: Address): boolean => {
     const known = makers.get(maker);
     if (known !== undefined) return known;
-    const found = !book.wasLeftOut(maker, nowMs) && isBacked(maker);
+    const found = !book.wasLeftOut(maker, rowMs) && isBacked(maker);
     makers.set(maker, found);
     return found;
   };

@@ -94,8 +94,10 @@ export interface AdmissionView {
   agents: Agents;
   /** Whether the address is or was an approved maker, or has a ledger row. */
   isAccount: (address: Address) => boolean;
-  /** Time of the row that the action becomes. */
+  /** The clock, by which actions, agents and schedules expire. */
   nowMs: number;
+  /** Time of the row that the action becomes: the clock, but no earlier than any row before. By it the book remembers what was offered. */
+  rowMs: number;
 }
 
 export interface ActionOutcome {

@@ -35,7 +35,7 @@ describe('modify', () => {
       delisted: new Set(),
       agents: createAgents(),
       isAccount: () => false,
-      nowMs: 1,
+      ...{ nowMs: 1, rowMs: 1 },
     });
     const orderSeq = book.lastOrderSeq() + 1;
     const { effects } = outcome;

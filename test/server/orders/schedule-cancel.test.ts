@@ -72,6 +72,26 @@ forEachGateway('scheduled cancel', (suite) => {
     expect((await rows()).at(-1)?.kind).to.equal('scheduledCancel');
   });
 
+  it('can be armed, and actions do not expire, after the clock was ahead for an hour', async () => {
+    let { time } = await suite.start();
+    const nowMs = Date.now();
+    await suite.act(1, orderAction(limit(true, '2500', '0.1')));
+    time.nowMs = () => nowMs + 3_600_000;
+    await suite.act(1, { type: 'noop' });
+    for (const isRestarted of [false, true]) {
+      if (isRestarted) ({ time } = await suite.restart());
+      time.nowMs = () => nowMs;
+      const cancel = { type: 'cancel', cancels: [{ a: 10000, o: isRestarted ? 2 : 1 }] };
+      expect(await suite.act(1, arm(nowMs + 30_000)), 'armed').to.have.property('status', 'ok');
+      expect(await suite.act(1, cancel, { expiresAfter: nowMs + 1_000 }), 'cancelled').to.have.property('status', 'ok');
+      await suite.act(1, arm());
+      await suite.act(1, orderAction(limit(true, '2500', '0.1')));
+    }
+    // Other readers follow the log by the times of its rows.
+    const times = (await rows()).map(({ timeMs }) => timeMs);
+    expect(times).to.deep.equal(times.toSorted((a, b) => a - b));
+  });
+
   it('is carried out before anything that comes after its time', async () => {
     const { time } = await suite.start({ pollMs: 60_000 });
     const nowMs = Date.now();

@@ -50,6 +50,7 @@ export function createVenue(): Venue {
         agents: createAgents(),
         isAccount: () => false,
         nowMs: venue.nowMs,
+        rowMs: venue.nowMs,
       });
       const row = {
         timeMs: venue.nowMs,
