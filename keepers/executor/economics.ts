@@ -157,7 +157,7 @@ export function createEconomics(deps: Deps): Economics {
       };
     },
     isFunded: () => isFunded,
-    isDue: () => !isFunded || nowMs() - notedMs >= NOTE_FUNDS_MS,
+    isDue: () => !isFunded || Math.abs(nowMs() - notedMs) >= NOTE_FUNDS_MS,
     async noteFunds(head) {
       const { balanceWei } = outbox.status();
       if (balanceWei === null) return;
@@ -167,7 +167,7 @@ export function createEconomics(deps: Deps): Economics {
       });
       if (needed === null) return;
       const funded = balanceWei > 0n && balanceWei >= needed;
-      if (funded === isFunded && nowMs() - notedMs < NOTE_FUNDS_MS) return;
+      if (funded === isFunded && Math.abs(nowMs() - notedMs) < NOTE_FUNDS_MS) return;
       if (isFunded && !funded)
         logger.error({ signer: outbox.signer, balanceWei: `${balanceWei}` }, 'the executor lacks ETH');
       isFunded = funded;

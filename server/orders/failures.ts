@@ -28,6 +28,11 @@ interface Windows {
   add(address: string, points: number): void;
 }
 
+/** Whether less than `lengthMs` have passed since then. A time to come is from before the clock was set back. */
+function isWithin(sinceMs: number, lengthMs: number, nowMs: number): boolean {
+  return nowMs >= sinceMs && nowMs - sinceMs < lengthMs;
+}
+
 /**
  * Counts points per address. It does not use the library that limits the other routes: that one answers by a promise, while this runs
  * before every signed action; it keeps a timer per address and an unbounded number of addresses, which senders of bad signatures can
@@ -38,7 +43,7 @@ export function createWindows(perMinute: number, clock: () => number): Windows {
 
   const current = (address: string): { startMs: number; points: number } | undefined => {
     const window = windows.get(address);
-    if (window === undefined || clock() - window.startMs < WINDOW_MS) return window;
+    if (window === undefined || isWithin(window.startMs, WINDOW_MS, clock())) return window;
     windows.delete(address);
     return undefined;
   };
@@ -46,7 +51,7 @@ export function createWindows(perMinute: number, clock: () => number): Windows {
   /** Windows are stored by their beginnings, so the first ones are the oldest. */
   const prune = (): void => {
     for (const [address, { startMs }] of windows) {
-      if (windows.size < MAX_ADDRESSES && clock() - startMs < WINDOW_MS) return;
+      if (windows.size < MAX_ADDRESSES && isWithin(startMs, WINDOW_MS, clock())) return;
       windows.delete(address);
     }
   };
@@ -86,7 +91,7 @@ export function createFailureLimit(perMinute: number, clock: () => number): Fail
     },
     isTrusted(address) {
       const heardMs = trusted.get(address);
-      return heardMs !== undefined && clock() - heardMs < TRUST_MS && spentSec(address) === 0;
+      return heardMs !== undefined && isWithin(heardMs, TRUST_MS, clock()) && spentSec(address) === 0;
     },
   };
 }

@@ -123,7 +123,7 @@ export function createPlatformFeed(
     for (const [key, topic] of stateTopics) {
       const { data, name } = stateOf(topic.subscription, status);
       if (data === null) continue;
-      if (topic.frame !== null && topic.sent === name && nowMs - topic.sentMs < repeatMs) continue;
+      if (topic.frame !== null && topic.sent === name && Math.abs(nowMs - topic.sentMs) < repeatMs) continue;
       topic.sent = name;
       topic.sentMs = nowMs;
       topic.frame = channelFrame(topic.subscription.type, data);

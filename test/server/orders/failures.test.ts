@@ -27,6 +27,19 @@ describe('the budget of failed signatures', () => {
     expect(failures.spentSec('1.1.1.1')).to.equal(0);
   });
 
+  it('is full again within a minute of a clock that was set back, and trust ends then', () => {
+    let nowMs = 3_600_000;
+    const failures = createFailureLimit(1, () => nowMs);
+    failures.failed('1.1.1.1');
+    failures.known('2.2.2.2');
+    nowMs = 0;
+    expect([failures.spentSec('1.1.1.1'), failures.isTrusted('2.2.2.2')]).to.deep.equal([0, false]);
+    failures.failed('1.1.1.1');
+    expect(failures.spentSec('1.1.1.1')).to.equal(60);
+    nowMs = 60_000;
+    expect(failures.spentSec('1.1.1.1')).to.equal(0);
+  });
+
   it('remembers the newest 50,000 addresses, however many there are', () => {
     const failures = createFailureLimit(1, () => 0);
     const before = 50_000;
