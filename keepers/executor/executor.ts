@@ -38,7 +38,7 @@ import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
 import { riskOf, sentAs, type Risk } from './risk.js';
-import { simulate } from './simulate.js';
+import { isNonceUsedIn, simulate } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 import { createTidy } from './tidy.js';
 import { createTurns } from './turns.js';
@@ -95,8 +95,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const coveredOf = createCover(deps);
   /** Block at which an order was last tried. */
   const tried = new Map<string, number>();
-  /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
-  const usedAt = new Map<string, number>();
   /** Unmined transactions at this point of the round. */
   let unmined = 0;
 
@@ -162,7 +160,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   function forget(ids: ReadonlySet<string>): void {
-    for (const map of [tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+    for (const id of tried.keys()) if (!ids.has(id)) tried.delete(id);
     limits.keep(ids);
     turns.keep(ids);
   }
@@ -173,10 +171,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
     const progress = await progressOf(order.id);
     if (isPast) return end(one, generation, 'expired', expiryReason(progress.attempts));
-    if (progress.isUnderWay) {
-      usedAt.delete(order.id);
-      return;
-    }
+    if (progress.isUnderWay) return;
     const isLate = head.timestampSec + LATE_SEC >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
     const waits = deps.quarantined?.();
     if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken)))
@@ -230,7 +225,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const one = now.order;
     const { fillings, refusal } = await transactionsOf(one, risk, head);
     if (refusal === null) {
-      usedAt.delete(one.order.id);
       if (signed >= deps.maxSends) {
         const message = `${signed} transactions were sent, and none filled the order`;
         if (isLimit)
@@ -251,8 +245,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       return send(one, progress, paid);
     }
     if (isLimit) limits.rest(one.order.id);
-    if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
-    usedAt.delete(one.order.id);
+    if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation);
     await noteRefusal(one, attempts, refusal);
     if (refusal.isFinal) await end(one, generation, 'failed', refusal);
   }
@@ -277,11 +270,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return !('waits' in now);
   }
 
-  /** Our own transaction may have used the nonce: the ledger has its fill once it has scanned the block where the use was first seen. */
-  async function waitOrFail(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
-    const used = usedAt.get(one.order.id);
-    if (used === undefined) usedAt.set(one.order.id, head.number);
-    else if (generation.toBlock >= used) await end(one, generation, 'failed', NONCE_USED);
+  /** Our own transaction may have used the nonce, in a block that the ledger has not scanned yet: its fill is there then. */
+  async function waitOrFail(one: PendingOrder, generation: GenerationRow): Promise<void> {
+    const data = await orderCalldata(one, decodeRoute(one.quote.route), deps.settler, marketData.venueOf, 'whole');
+    const call = { from: outbox.signer, to: deps.settler, data, maxGas: 2n * deps.maxGas };
+    const block = { number: generation.toBlock, hash: generation.blockHash };
+    if (await isNonceUsedIn(rpc, call, block)) await end(one, generation, 'failed', NONCE_USED);
   }
 
   /**

@@ -34,6 +34,42 @@ export async function simulate(
   return said;
 }
 
+/**
+ * Whether a transaction was refused for its order's used nonce in a block that the ledger has: then the use, if it was a fill, is in the ledger.
+ * False unless a majority of the endpoints that answer says so, each of them about this very block.
+ */
+export async function isNonceUsedIn(
+  rpc: Endpoints,
+  call: { from: Address; to: Address; data: Hex; maxGas: bigint },
+  block: { number: number; hash: Hex },
+): Promise<boolean> {
+  const { from, to, data, maxGas } = call;
+  const at = toQuantity(block.number);
+  const votes = await surveyOf(rpc, async (one) => {
+    const refusal = await callRefusal(one, { from, to, data, gas: toQuantity(maxGas) }, at);
+    const header = (await one.call('eth_getBlockByNumber', [at, false])) as { hash?: unknown } | null;
+    return refusal?.code === 'NONCE_USED' && String(header?.hash).toLowerCase() === block.hash;
+  });
+  return confirmed(votes, String) === true;
+}
+
+async function callRefusal(rpc: Rpc, call: object, at: string): Promise<Refusal | null> {
+  try {
+    await rpc.call('eth_call', [call, at]);
+    return null;
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+/** Why the contract refuses a call that failed. Throws what does not show it. */
+function failureOf(error: unknown): Refusal {
+  if (!(error instanceof RpcResponseError)) throw error;
+  const data = revertData(error.data);
+  if (data === null && !isFailedCall(error)) throw error;
+  return refusalOf(data ?? '0x');
+}
+
 async function simulateOn(rpc: Rpc, from: Address, to: Address, data: Hex, maxGas: bigint): Promise<Simulated> {
   try {
     const call = { from, to, data, gas: toQuantity(maxGas) };
@@ -45,9 +81,6 @@ async function simulateOn(rpc: Rpc, from: Address, to: Address, data: Hex, maxGa
     const [inUnits, outUnits] = SETTLER.decodeFunctionResult('fillOnCurve', answer) as unknown as [bigint, bigint];
     return { ok: true, data, inUnits, outUnits, gas: BigInt(gas) };
   } catch (error) {
-    if (!(error instanceof RpcResponseError)) throw error;
-    const data = revertData(error.data);
-    if (data === null && !isFailedCall(error)) throw error;
-    return { ok: false, refusal: refusalOf(data ?? '0x') };
+    return { ok: false, refusal: failureOf(error) };
   }
 }

@@ -10,6 +10,7 @@ import { sumBalances } from '../../../ledger/chain/balances.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
 import { appendQuotes, readQuote } from '../../../ledger/swaps/swap-quotes.js';
 import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js';
+import type { MarketData } from '../../../liquidity/market-data.js';
 import { OrderSettler__factory } from '../../../typechain-types/factories/OrderSettler__factory.js';
 import { SmartAccount__factory } from '../../../typechain-types/factories/mocks/SmartAccount__factory.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
@@ -241,6 +242,32 @@ describe('ends of orders', function () {
       const answer = await stack.order(orderId);
       expect([answer.status, answer.reason?.code]).to.deep.equal(['failed', 'INVALID_SIGNATURE']);
       expect(answer.attempts.map(({ result }) => result)).to.deep.equal(['refused']);
+    });
+
+    it('waits for the ledger to see its own fill, however old the block is that an endpoint calls its newest', async () => {
+      let head: Awaited<ReturnType<MarketData['head']>>;
+      let isOld = false;
+      const marketData = (real: MarketData): MarketData => ({
+        ...real,
+        head: async () => (isOld ? head : real.head()),
+      });
+      await stack.restartExecutor({ marketData });
+      const { orderId } = await submit('1');
+      await stack.executor.round();
+      const hashes = (await stack.order(orderId)).attempts.flatMap(({ txHashes }) => txHashes);
+      await chain.provider.send('hardhat_dropTransaction', hashes);
+      await mineAndScan();
+      head = await stack.marketData.head();
+      // Sends it again.
+      await stack.executor.round();
+      await chain.mine();
+      for (isOld of [true, false]) {
+        await stack.executor.round();
+        expect((await stack.order(orderId)).status).to.equal('pending');
+      }
+      await stack.keepers.watcher.scan();
+      await stack.executor.round();
+      expect((await stack.order(orderId)).status).to.equal('filled');
     });
 
     it('is pending again when the block of its fill is dropped, and filled once in the end', async () => {
