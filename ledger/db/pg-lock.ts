@@ -45,8 +45,12 @@ const SESSION_TIMEOUT_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 9_000;
 /** How often a waiting process checks whether the holder is alive. */
 export const LOOK_MS = 250;
-/** A transaction without a statement for so long, while another process waits for it, counts as frozen. */
+/** A transaction that its client leaves without a whole statement for so long counts as frozen while a process that takes a log over waits for it. */
 const STUCK_MS = 2_000;
+/** The same while any other transaction waits for it: one that is slow keeps its locks, since what it does is worth more than a short wait. */
+const BLOCKING_MS = 5_000;
+/** How often holders look for such transactions. */
+const SWEEP_MS = 1_000;
 /** Application name of lock sessions: only sessions with it are ended, because they are known to send queries all the time. */
 const APPLICATION = 'curvebook lock';
 
@@ -115,10 +119,17 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
   }
 
   let asking = false;
+  let sweptMs = performance.now();
+  // Each query shows that this process lives.
+  const keepAlive = (): Promise<unknown> => {
+    if (performance.now() - sweptMs < SWEEP_MS) return client.query('select 1');
+    sweptMs = performance.now();
+    return client.query(END_STUCK, [BLOCKING_MS]);
+  };
   const timer = setInterval(() => {
     if (asking) return;
     asking = true;
-    client.query('select 1').then(
+    keepAlive().then(
       () => (asking = false),
       (error: Error) => lose(error.message),
     );
@@ -127,7 +138,7 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
   timer.unref();
   return {
     failure: () => failure,
-    endBlockersOf: async (pid) => void (await client.query(END_BLOCKERS, [pid, STUCK_MS])),
+    endBlockersOf: async (pid) => void (await client.query(END_BLOCKERS, [STUCK_MS, pid])),
     release: end,
   };
 }
@@ -149,10 +160,20 @@ const END_SILENT_HOLDER = `select pg_terminate_backend(activity.pid),
     and state = 'idle' and state_change < clock_timestamp() - $2::int * interval '1 millisecond'
     and application_name = $3 and usename = current_user`;
 
-const END_BLOCKERS = `select pg_terminate_backend(pid) from pg_stat_activity
-  where pid = any (pg_blocking_pids($1)) and usename = current_user
-    and (state = 'idle in transaction' or wait_event = 'ClientWrite')
-    and state_change < clock_timestamp() - $2::int * interval '1 millisecond'`;
+/** A session that waits for its client, between two statements or in the middle of one that arrived in part, or of an answer. */
+const IS_STUCK = (session: string): string => `${session}.usename = current_user
+    and (${session}.state = 'idle in transaction' or ${session}.wait_event in ('ClientRead', 'ClientWrite'))
+    and ${session}.state_change < clock_timestamp() - $1::int * interval '1 millisecond'`;
+
+const END_BLOCKERS = `select pg_terminate_backend(stuck.pid) from pg_stat_activity as stuck
+  where stuck.pid = any (pg_blocking_pids($2)) and ${IS_STUCK('stuck')}`;
+
+/** Ends what blocks other sessions of this role: nobody need take a log over for a frozen process to keep the owner of a log, or its own successor, waiting. */
+const END_STUCK = `select pg_terminate_backend(stuck.pid) from pg_stat_activity as stuck
+  where ${IS_STUCK('stuck')} and stuck.pid in (
+    select unnest(pg_blocking_pids(waiting.pid)) from pg_stat_activity as waiting
+    where waiting.wait_event_type = 'Lock' and waiting.usename = current_user and waiting.datname = current_database()
+  )`;
 
 const HOLDERS = `from pg_locks
   where locktype = 'advisory' and granted and objsubid = 1
