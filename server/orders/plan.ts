@@ -9,7 +9,7 @@ import { REFUSALS, refuse } from './refusals.js';
 import { closeForShortage } from './inventory.js';
 import { resolveAccount, resolveSigner, type OperatorView, type SignerStanding } from './signers.js';
 import type { GatewayState } from './state.js';
-import type { ExchangeReply } from './types.js';
+import type { AdmissionView, ExchangeReply } from './types.js';
 import type { Readiness } from '../../core/types.js';
 
 /** A signed action and its signer. */
@@ -37,6 +37,8 @@ interface PlannerDeps {
   clock: () => number;
 }
 
+type Times = Pick<AdmissionView, 'nowMs' | 'rowMs'>;
+
 const DONE: ExchangeReply = { status: 'ok', response: { type: 'default' } };
 
 /** Refusal of a signer that may not act. */
@@ -54,10 +56,14 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
   const { state } = deps;
   let latestMs = 0;
 
-  /** Time of the next row: the clock, but never before the last row's time. */
-  function nextMs(): number {
-    latestMs = Math.max(latestMs, state.lastRowMs(), deps.clock());
-    return latestMs;
+  /**
+   * The clock and the time of the next row, which is never before the last row's. What expires is judged by the clock: a clock that was ahead
+   * for a moment leaves rows of a time to come, also to a process that starts later.
+   */
+  function readTimes(): Times {
+    const nowMs = deps.clock();
+    latestMs = Math.max(latestMs, state.lastRowMs(), nowMs);
+    return { nowMs, rowMs: latestMs };
   }
 
   function append(row: Omit<OrderLogRow, 'orderSeq'>): OrderLogRow {
@@ -69,14 +75,14 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
     return full;
   }
 
-  function planDue(nowMs: number): OrderLogRow[] {
+  function planDue({ nowMs, rowMs }: Times): OrderLogRow[] {
     const { book } = state.planned();
     const due: [Address, number][] = [];
     // Runs before every entry; nearly always none is due.
     for (const armed of book.armed()) if (armed[1] <= nowMs) due.push(armed);
     return due.map(([maker, timeMs]) =>
       append({
-        timeMs: nowMs,
+        timeMs: rowMs,
         maker,
         signer: null,
         nonce: null,
@@ -87,19 +93,20 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
   }
 
   /** Closes all orders of a suspended maker; of another maker those in delisted markets, then those that its inventory no longer backs. */
-  function planClose(maker: Address, nowMs: number): OrderLogRow[] {
+  function planClose(maker: Address, { rowMs }: Times): OrderLogRow[] {
     const { book } = state.planned();
     const { suspended, delisted } = deps.operator();
     const close = (effects: OrderEffect[]): OrderLogRow[] =>
-      effects.length === 0 ? [] : [append({ timeMs: nowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
+      effects.length === 0 ? [] : [append({ timeMs: rowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
     if (suspended.has(maker)) return close(closesOf(book, maker, 'suspended'));
     const inDelisted = (order: OpenOrder): boolean => delisted.has(order.market);
     const rows = delisted.size === 0 ? [] : close(closesOf(book, maker, 'delisted', inDelisted));
     return [...rows, ...close(closeForShortage(book, state.markets, maker, state.inventory.available))];
   }
 
-  function planSigned(entry: SignedEntry, nowMs: number): Plan<ExchangeReply> {
+  function planSigned(entry: SignedEntry, times: Times): Plan<ExchangeReply> {
     const { request, action, signer } = entry;
+    const { nowMs, rowMs } = times;
     const { book, agents } = state.planned();
     const isMaster = action.type === 'approveAgent';
     const view = { operator: deps.operator(), agents, hasLedgerRow: state.inventory.has, nowMs };
@@ -117,13 +124,13 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
         : refuseNonce(request.nonce, book.nonces(signer), nowMs);
     if (badNonce !== null) return { rows: [], answer: refuse(badNonce) };
     // From here on the nonce is used up, whatever the result.
-    const { effects, reply } = judge(request, action, maker, nowMs);
-    const row = append({ timeMs: nowMs, maker, signer, nonce: request.nonce, kind: action.type, effects });
+    const { effects, reply } = judge(request, action, maker, times);
+    const row = append({ timeMs: rowMs, maker, signer, nonce: request.nonce, kind: action.type, effects });
     return { rows: [row], answer: reply };
   }
 
-  function judge(request: SignedRequest, action: AdmittedAction, maker: Address, nowMs: number) {
-    if (request.expiresAfter !== null && request.expiresAfter < nowMs) {
+  function judge(request: SignedRequest, action: AdmittedAction, maker: Address, times: Times) {
+    if (request.expiresAfter !== null && request.expiresAfter < times.nowMs) {
       return { effects: [], reply: refuse(REFUSALS.expired()) };
     }
     const operator = deps.operator();
@@ -138,16 +145,16 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       isAccount(address) {
         return resolveAccount(address, { operator, hasLedgerRow: state.inventory.has }).kind !== 'unknown';
       },
-      nowMs,
+      ...times,
     });
   }
 
   return (entry) => {
-    const nowMs = nextMs();
-    const due = planDue(nowMs);
+    const times = readTimes();
+    const due = planDue(times);
     if (entry.type === 'trigger') return { rows: due, answer: DONE };
-    if (entry.type === 'close') return { rows: [...due, ...planClose(entry.maker, nowMs)], answer: DONE };
-    const { rows, answer } = planSigned(entry, nowMs);
+    if (entry.type === 'close') return { rows: [...due, ...planClose(entry.maker, times)], answer: DONE };
+    const { rows, answer } = planSigned(entry, times);
     return { rows: [...due, ...rows], answer };
   };
 }
