@@ -143,7 +143,7 @@ async function readHead(eth: EthReader): Promise<Head> {
   };
   return {
     number: toSafeInt(BigInt(block.number)),
-    hash: block.hash,
+    hash: block.hash.toLowerCase() as Hex,
     timestampSec: toSafeInt(BigInt(block.timestamp)),
     baseFeeWei: BigInt(block.baseFeePerGas ?? '0x0'),
   };

@@ -9,7 +9,7 @@ import { REFUSALS, refuse } from './refusals.js';
 import { closeForShortage } from './inventory.js';
 import { resolveAccount, resolveSigner, type OperatorView, type SignerStanding } from './signers.js';
 import type { GatewayState } from './state.js';
-import type { AdmissionView, ExchangeReply } from './types.js';
+import type { ExchangeReply } from './types.js';
 import type { Readiness } from '../../core/types.js';
 
 /** A signed action and its signer. */
@@ -37,8 +37,6 @@ interface PlannerDeps {
   clock: () => number;
 }
 
-type Times = Pick<AdmissionView, 'nowMs' | 'rowMs'>;
-
 const DONE: ExchangeReply = { status: 'ok', response: { type: 'default' } };
 
 /** Refusal of a signer that may not act. */
@@ -56,14 +54,10 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
   const { state } = deps;
   let latestMs = 0;
 
-  /**
-   * The clock and the time of the next row, which is never before the last row's. What expires is judged by the clock: a clock that was ahead
-   * for a moment leaves rows of a time to come, also to a process that starts later.
-   */
-  function readTimes(): Times {
-    const nowMs = deps.clock();
-    latestMs = Math.max(latestMs, state.lastRowMs(), nowMs);
-    return { nowMs, rowMs: latestMs };
+  /** Time of the next row: the clock, but never before the last row's time. */
+  function nextMs(): number {
+    latestMs = Math.max(latestMs, state.lastRowMs(), deps.clock());
+    return latestMs;
   }
 
   function append(row: Omit<OrderLogRow, 'orderSeq'>): OrderLogRow {
@@ -75,14 +69,14 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
     return full;
   }
 
-  function planDue({ nowMs, rowMs }: Times): OrderLogRow[] {
+  function planDue(nowMs: number): OrderLogRow[] {
     const { book } = state.planned();
     const due: [Address, number][] = [];
     // Runs before every entry; nearly always none is due.
     for (const armed of book.armed()) if (armed[1] <= nowMs) due.push(armed);
     return due.map(([maker, timeMs]) =>
       append({
-        timeMs: rowMs,
+        timeMs: nowMs,
         maker,
         signer: null,
         nonce: null,
@@ -93,20 +87,19 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
   }
 
   /** Closes all orders of a suspended maker; of another maker those in delisted markets, then those that its inventory no longer backs. */
-  function planClose(maker: Address, { rowMs }: Times): OrderLogRow[] {
+  function planClose(maker: Address, nowMs: number): OrderLogRow[] {
     const { book } = state.planned();
     const { suspended, delisted } = deps.operator();
     const close = (effects: OrderEffect[]): OrderLogRow[] =>
-      effects.length === 0 ? [] : [append({ timeMs: rowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
+      effects.length === 0 ? [] : [append({ timeMs: nowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
     if (suspended.has(maker)) return close(closesOf(book, maker, 'suspended'));
     const inDelisted = (order: OpenOrder): boolean => delisted.has(order.market);
     const rows = delisted.size === 0 ? [] : close(closesOf(book, maker, 'delisted', inDelisted));
     return [...rows, ...close(closeForShortage(book, state.markets, maker, state.inventory.available))];
   }
 
-  function planSigned(entry: SignedEntry, times: Times): Plan<ExchangeReply> {
+  function planSigned(entry: SignedEntry, nowMs: number): Plan<ExchangeReply> {
     const { request, action, signer } = entry;
-    const { nowMs, rowMs } = times;
     const { book, agents } = state.planned();
     const isMaster = action.type === 'approveAgent';
     const view = { operator: deps.operator(), agents, hasLedgerRow: state.inventory.has, nowMs };
@@ -124,13 +117,13 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
         : refuseNonce(request.nonce, book.nonces(signer), nowMs);
     if (badNonce !== null) return { rows: [], answer: refuse(badNonce) };
     // From here on the nonce is used up, whatever the result.
-    const { effects, reply } = judge(request, action, maker, times);
-    const row = append({ timeMs: rowMs, maker, signer, nonce: request.nonce, kind: action.type, effects });
+    const { effects, reply } = judge(request, action, maker, nowMs);
+    const row = append({ timeMs: nowMs, maker, signer, nonce: request.nonce, kind: action.type, effects });
     return { rows: [row], answer: reply };
   }
 
-  function judge(request: SignedRequest, action: AdmittedAction, maker: Address, times: Times) {
-    if (request.expiresAfter !== null && request.expiresAfter < times.nowMs) {
+  function judge(request: SignedRequest, action: AdmittedAction, maker: Address, nowMs: number) {
+    if (request.expiresAfter !== null && request.expiresAfter < nowMs) {
       return { effects: [], reply: refuse(REFUSALS.expired()) };
     }
     const operator = deps.operator();
@@ -145,16 +138,16 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       isAccount(address) {
         return resolveAccount(address, { operator, hasLedgerRow: state.inventory.has }).kind !== 'unknown';
       },
-      ...times,
+      nowMs,
     });
   }
 
   return (entry) => {
-    const times = readTimes();
-    const due = planDue(times);
+    const nowMs = nextMs();
+    const due = planDue(nowMs);
     if (entry.type === 'trigger') return { rows: due, answer: DONE };
-    if (entry.type === 'close') return { rows: [...due, ...planClose(entry.maker, times)], answer: DONE };
-    const { rows, answer } = planSigned(entry, times);
+    if (entry.type === 'close') return { rows: [...due, ...planClose(entry.maker, nowMs)], answer: DONE };
+    const { rows, answer } = planSigned(entry, nowMs);
     return { rows: [...due, ...rows], answer };
   };
 }
