@@ -17,8 +17,8 @@ export interface RpcPool extends Rpc {
   /**
    * Runs work whose answers must be those of one endpoint. When that endpoint does not answer, or its answers do not fit together, it is
    * penalised and the work runs again on the next one; the last error is thrown once all were tried. The same happens when the endpoint
-   * answers with an error; it is penalised if another one answers without. A call that reverts in a contract ends the work. For reads only,
-   * because the work is repeated from its beginning.
+   * answers with an error; it is penalised if another one answers without. A call that fails in a contract is an answer, and ends the work:
+   * nothing else that an endpoint says of another method does. For reads only, because the work is repeated from its beginning.
    */
   attempt<T>(work: (rpc: Rpc) => Promise<T>): Promise<T>;
   /**
@@ -122,7 +122,10 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
           continue;
         }
         if (!(error instanceof RpcUnavailableError)) {
-          if (error instanceof RpcResponseError) succeed(one);
+          if (error instanceof RpcResponseError) {
+            succeed(one);
+            failRefused(refused);
+          }
           throw error;
         }
         last = error;

@@ -41,8 +41,8 @@ export function pooledEndpoints() {
         const rest = { parentHash: HASH_A, timestamp: '0x0', logsBloom: `0x${'00'.repeat(256)}`, transactions: [] };
         return { number: params[0], hash: one.hash, ...rest };
       }
-      if (method === 'revert') throw new RpcResponseError(method, 3, 'execution reverted', '0x');
       if (one.refusal !== undefined) throw one.refusal;
+      if (method === 'eth_call') throw new RpcResponseError(method, 3, 'execution reverted', '0x');
       if (method === 'fail') throw new RpcResponseError(method, -32_000, 'no', undefined);
       return url;
     }
