@@ -106,8 +106,10 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     for (let left = 2 * endpoints.length; left > 0; left--) {
       const one = candidates().find((candidate) => !tried.has(candidate));
       if (one === undefined) break;
+      const judgeStep = states.watchStep(one);
       try {
         const answer = await work(one.rpc);
+        judgeStep();
         states.complete(one);
         failRefused(refused);
         return answer;
@@ -176,7 +178,9 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
 
   async function probeOne(one: Endpoint): Promise<boolean> {
     try {
-      states.saw(one, toSafeInt(BigInt((await one.rpc.call('eth_blockNumber')) as Hex)));
+      const fromMs = nowMs();
+      const head = toSafeInt(BigInt((await one.rpc.call('eth_blockNumber')) as Hex));
+      states.saw(one, head, nowMs() - fromMs);
       return true;
     } catch (error) {
       blame(one, error);

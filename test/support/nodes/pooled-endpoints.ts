@@ -16,6 +16,8 @@ interface FakeEndpoint {
   refusal?: RpcResponseError;
   /** What its answers take, by the pool's clock. */
   lateMs?: number;
+  /** What its answers to probes take. */
+  probeLateMs?: number;
   /** What none of its answers comes before. */
   silentUntil?: Promise<void>;
 }
@@ -32,6 +34,7 @@ export function pooledEndpoints() {
     async function call(method: string, params: unknown[] = []): Promise<unknown> {
       one.asked += 1;
       if (method === 'which') nowMs += one.lateMs ?? 0;
+      if (method === 'eth_blockNumber') nowMs += one.probeLateMs ?? 0;
       await one.silentUntil;
       if (one.down) throw new RpcUnavailableError('down');
       if (method === 'eth_chainId') return toQuantity(one.chainId);
