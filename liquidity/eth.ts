@@ -1,4 +1,5 @@
 import { toSafeInt } from '../core/amounts.js';
+import { CALL_METHODS, RpcResponseError } from '../core/rpc-errors.js';
 import type { Address, Hex } from '../core/types.js';
 
 /** The part of a JSON-RPC client that reading liquidity needs. */
@@ -143,7 +144,7 @@ async function readHead(eth: EthReader): Promise<Head> {
   };
   return {
     number: toSafeInt(BigInt(block.number)),
-    hash: block.hash,
+    hash: block.hash.toLowerCase() as Hex,
     timestampSec: toSafeInt(BigInt(block.timestamp)),
     baseFeeWei: BigInt(block.baseFeePerGas ?? '0x0'),
   };
@@ -227,9 +228,9 @@ const FAILURES = /revert|opcode|out of gas|stack|jump|uint64 overflow|out of bou
 
 /**
  * True for the answer that a call fails in the contracts, by a revert or otherwise; false for anything that another try may change, such as a
- * limit of the node, or no answer.
+ * limit of the node, or no answer, and for whatever a node answers to a method that runs no contract: that is a fault of its own.
  */
 export function isFailedCall(error: unknown): boolean {
-  const { code, message } = error as { code?: unknown; message?: string };
-  return typeof code === 'number' && (code === 3 || FAILURES.test(message ?? ''));
+  if (!(error instanceof RpcResponseError) || !CALL_METHODS.includes(error.method)) return false;
+  return error.code === 3 || FAILURES.test(error.message);
 }

@@ -30,7 +30,8 @@ export async function provenNonce(rpc: Rpc, account: Address, block: ProvenBlock
     const fields = header as Readonly<Record<string, unknown>>;
     if (headerHash(fields) !== block.hash) throw new RangeError('the header is of another block');
     const nodes = (proof as { accountProof: Hex[] }).accountProof;
-    return nonceOf(proveValue(fields['stateRoot'] as Hex, keccak256(hexToBytes(account)), nodes));
+    const root = (fields['stateRoot'] as string).toLowerCase() as Hex;
+    return nonceOf(proveValue(root, keccak256(hexToBytes(account)), nodes));
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new RpcContradictionError(`${rpc.name} proves no account at block ${block.number}: ${message}`, rpc, error);
@@ -47,7 +48,7 @@ function nonceOf(account: Hex | null): number {
 
 /**
  * The value under a key of 32 bytes in the trie with this root; null when the nodes prove that there is none. Values must be at least as
- * long as a hash, as accounts are, so that no node is embedded in another one. Throws RangeError when the nodes prove neither.
+ * long as a hash, as accounts are, so that no node is embedded in another one. The root is lower case. Throws RangeError when the nodes prove neither.
  */
 export function proveValue(root: Hex, key: Hex, nodes: readonly Hex[]): Hex | null {
   const isList: boolean = Array.isArray(nodes);

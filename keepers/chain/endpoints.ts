@@ -42,6 +42,10 @@ const FIRST_CONVICTION_MS = 1_000;
 const LONGEST_CONVICTION_MS = 60_000;
 /** An answer that takes this long is true and late: several in a row make a step older than the ledger may be. */
 const SLOW_MS = 2_000;
+/** So are answers that a step has waited for so long altogether: a look of the watcher has some six questions, one after the other. */
+const SLOW_STEP_MS = 3_000;
+/** Whoever was late is so until its newest block, which costs nothing to say, takes less: a step of such answers would be late again. */
+const QUICK_MS = SLOW_STEP_MS / 6;
 /** How long whoever answers so is passed over, while another one does not. */
 const FIRST_SLOW_PAUSE_MS = 10_000;
 const LONGEST_SLOW_PAUSE_MS = 300_000;
@@ -64,6 +68,13 @@ export interface Endpoint {
   /** Late answers since the last step without any. */
   slowAnswers: number;
   slowUntilMs: number;
+  /** What it last took to say how far it is. */
+  probeTookMs: number;
+  /** Requests under way, and since when there has been one without a break. */
+  open: number;
+  openSinceMs: number;
+  /** How long there was one, until the last time that there was none. */
+  waitedMs: number;
   head: number | null;
   headMovedMs: number;
   problem: string | null;
@@ -95,8 +106,13 @@ interface Endpoints {
   succeed(one: Endpoint): void;
   /** As `succeed`, after all of a step: it begins anew with what it was convicted of, or late with. */
   complete(one: Endpoint): void;
-  /** Notes its newest block. */
-  saw(one: Endpoint, head: number): void;
+  /**
+   * Begins to measure how long a step waits for its answers; what is asked at the same time counts once. What it returns is to be called at
+   * the end of the step, when that succeeded.
+   */
+  watchStep(one: Endpoint): () => void;
+  /** Notes its newest block, and how long it took to say it. */
+  saw(one: Endpoint, head: number, tookMs: number): void;
   health(): EndpointHealth[];
 }
 
@@ -122,6 +138,10 @@ export function createEndpoints(urls: readonly string[], options: PoolOptions): 
       convictedUntilMs: 0,
       slowAnswers: 0,
       slowUntilMs: 0,
+      probeTookMs: 0,
+      open: 0,
+      openSinceMs: 0,
+      waitedMs: 0,
       head: null,
       headMovedMs: Number.NEGATIVE_INFINITY,
       problem: null,
@@ -138,7 +158,8 @@ export function createEndpoints(urls: readonly string[], options: PoolOptions): 
   const rests = (one: Endpoint): boolean => one.pausedUntilMs > nowMs() || one.convictedUntilMs > nowMs();
   const isHealthy = (one: Endpoint): boolean =>
     !isOfOtherChain(one) && !rests(one) && blocksBehind(one) === 0 && !isSlow(one);
-  const wasSlow = (one: Endpoint): boolean => one.slowUntilMs > nowMs();
+  const wasSlow = (one: Endpoint): boolean =>
+    one.slowUntilMs > nowMs() || (one.slowAnswers > 0 && one.probeTookMs >= QUICK_MS);
   /** None is while all are: whatever is asked of them takes long, or this process does. */
   const isSlow = (one: Endpoint): boolean =>
     wasSlow(one) &&
@@ -191,15 +212,35 @@ export function createEndpoints(urls: readonly string[], options: PoolOptions): 
 
   async function timed<T>(one: Endpoint, request: () => Promise<T>): Promise<T> {
     const fromMs = nowMs();
-    const said = await request();
-    // At the end of a pause it counts once more: what is asked at the same time is late together.
-    if (nowMs() - fromMs >= SLOW_MS && !wasSlow(one)) {
-      one.slowAnswers += 1;
-      const pauseMs = Math.min(FIRST_SLOW_PAUSE_MS * 2 ** (one.slowAnswers - 1), LONGEST_SLOW_PAUSE_MS);
-      one.slowUntilMs = nowMs() + pauseMs;
-      if (isSlow(one)) logger.warn({ rpc: one.raw.name, tookMs: nowMs() - fromMs }, 'an RPC endpoint answers late');
+    if (one.open === 0) one.openSinceMs = fromMs;
+    one.open += 1;
+    try {
+      const said = await request();
+      if (nowMs() - fromMs >= SLOW_MS) late(one, nowMs() - fromMs);
+      return said;
+    } finally {
+      one.open -= 1;
+      if (one.open === 0) one.waitedMs += nowMs() - one.openSinceMs;
     }
-    return said;
+  }
+
+  /** At the end of a pause it counts once more: what is asked at the same time is late together. */
+  function late(one: Endpoint, tookMs: number): void {
+    if (wasSlow(one)) return;
+    one.slowAnswers += 1;
+    const pauseMs = Math.min(FIRST_SLOW_PAUSE_MS * 2 ** (one.slowAnswers - 1), LONGEST_SLOW_PAUSE_MS);
+    one.slowUntilMs = nowMs() + pauseMs;
+    if (isSlow(one)) logger.warn({ rpc: one.raw.name, tookMs }, 'an RPC endpoint answers late');
+  }
+
+  const waitedFor = (one: Endpoint): number => one.waitedMs + (one.open === 0 ? 0 : nowMs() - one.openSinceMs);
+
+  function watchStep(one: Endpoint): () => void {
+    const fromMs = waitedFor(one);
+    return () => {
+      const tookMs = waitedFor(one) - fromMs;
+      if (tookMs >= SLOW_STEP_MS) late(one, tookMs);
+    };
   }
 
   function checkChain(one: Endpoint): Promise<void> {
@@ -275,7 +316,8 @@ export function createEndpoints(urls: readonly string[], options: PoolOptions): 
     if (!wasSlow(one)) one.slowAnswers = 0;
   }
 
-  function saw(one: Endpoint, head: number): void {
+  function saw(one: Endpoint, head: number, tookMs: number): void {
+    one.probeTookMs = tookMs;
     if (head !== one.head) one.headMovedMs = nowMs();
     one.head = head;
   }
@@ -292,6 +334,7 @@ export function createEndpoints(urls: readonly string[], options: PoolOptions): 
     blame,
     succeed,
     complete,
+    watchStep,
     saw,
     health: () =>
       endpoints.map((one) => ({

@@ -2,7 +2,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import { keccakText, wordOf } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 
-/** A log as eth_getLogs returns it, lower case. */
+/** A log as eth_getLogs returns it, all hex in lower case: what it holds is compared as text. */
 export interface RawLog {
   address: Address;
   topics: Hex[];
@@ -29,7 +29,7 @@ export function parseRpcLog(value: unknown): RawLog {
   return {
     address: log.address.toLowerCase() as Address,
     topics: log.topics.map((topic) => topic.toLowerCase() as Hex),
-    data: log.data as Hex,
+    data: log.data.toLowerCase() as Hex,
     blockNumber: toSafeInt(BigInt(log.blockNumber)),
     blockHash: log.blockHash.toLowerCase() as Hex,
     txHash: log.transactionHash.toLowerCase() as Hex,

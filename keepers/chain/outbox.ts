@@ -202,18 +202,31 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   async function broadcast(row: OutboxRow): Promise<void> {
-    const send = (one: Rpc): Promise<unknown> => one.call('eth_sendRawTransaction', [row.raw]);
+    let isTaken = false;
+    let refusal: RpcResponseError | null = null;
+    /** Having it already is an answer like taking it; a refusal is none, so that whoever is passed over is asked, too. */
+    const send = async (one: Rpc): Promise<void> => {
+      try {
+        await one.call('eth_sendRawTransaction', [row.raw]);
+        isTaken = true;
+      } catch (error) {
+        if (!(error instanceof RpcResponseError)) throw error;
+        if (KNOWN_ALREADY.test(error.message)) return;
+        refusal ??= error;
+        throw error;
+      }
+    };
     try {
       if (isStuck) await surveyOf(rpc, send);
       else await send(rpc);
-      status.lastRefusal = null;
+      if (isTaken) status.lastRefusal = null;
     } catch (error) {
-      // The node answered: it has the transaction already, or it was mined or replaced meanwhile. The chain decides which.
-      if (!(error instanceof RpcResponseError)) throw error;
-      if (KNOWN_ALREADY.test(error.message)) return;
-      status.lastRefusal = error.message;
-      if (/nonce/i.test(error.message)) nonceRefused = true;
-      logger.warn({ txKey: row.txKey, hash: row.hash, err: error.message }, 'the node refused a transaction');
+      // A node answered: it was mined or replaced meanwhile. The chain decides which. Another one's silence changes nothing about that.
+      if (refusal === null) throw error;
+      const { message } = refusal as RpcResponseError;
+      status.lastRefusal = message;
+      if (/nonce/i.test(message)) nonceRefused = true;
+      logger.warn({ txKey: row.txKey, hash: row.hash, err: message }, 'the node refused a transaction');
     }
   }
 

@@ -17,8 +17,8 @@ export interface RpcPool extends Rpc {
   /**
    * Runs work whose answers must be those of one endpoint. When that endpoint does not answer, or its answers do not fit together, it is
    * penalised and the work runs again on the next one; the last error is thrown once all were tried. The same happens when the endpoint
-   * answers with an error; it is penalised if another one answers without. A call that reverts in a contract ends the work. For reads only,
-   * because the work is repeated from its beginning.
+   * answers with an error; it is penalised if another one answers without. A call that fails in a contract is an answer, and ends the work:
+   * nothing else that an endpoint says of another method does. For reads only, because the work is repeated from its beginning.
    */
   attempt<T>(work: (rpc: Rpc) => Promise<T>): Promise<T>;
   /**
@@ -106,8 +106,10 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     for (let left = 2 * endpoints.length; left > 0; left--) {
       const one = candidates().find((candidate) => !tried.has(candidate));
       if (one === undefined) break;
+      const judgeStep = states.watchStep(one);
       try {
         const answer = await work(one.rpc);
+        judgeStep();
         states.complete(one);
         failRefused(refused);
         return answer;
@@ -122,7 +124,10 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
           continue;
         }
         if (!(error instanceof RpcUnavailableError)) {
-          if (error instanceof RpcResponseError) succeed(one);
+          if (error instanceof RpcResponseError) {
+            succeed(one);
+            failRefused(refused);
+          }
           throw error;
         }
         last = error;
@@ -173,7 +178,9 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
 
   async function probeOne(one: Endpoint): Promise<boolean> {
     try {
-      states.saw(one, toSafeInt(BigInt((await one.rpc.call('eth_blockNumber')) as Hex)));
+      const fromMs = nowMs();
+      const head = toSafeInt(BigInt((await one.rpc.call('eth_blockNumber')) as Hex));
+      states.saw(one, head, nowMs() - fromMs);
       return true;
     } catch (error) {
       blame(one, error);

@@ -40,14 +40,16 @@ export async function readReceipts(
   );
 }
 
-/** Equal for receipts that say the same. */
+/** Equal for receipts that say the same, in either letter case. */
 const nameOf = (receipt: TxReceipt | null): string =>
   receipt === null
     ? ''
     : [
-        ...[receipt.transactionHash.toLowerCase(), receipt.status, receipt.blockNumber],
+        ...[receipt.transactionHash, receipt.status, receipt.blockNumber],
         ...[receipt.gasUsed, receipt.effectiveGasPrice, receipt.l1Fee ?? ''],
-      ].join();
+      ]
+        .join()
+        .toLowerCase();
 
 /** Fee in wei from a receipt, including a rollup's data fee. */
 function feeOf(receipt: { gasUsed: string; effectiveGasPrice: string; l1Fee?: string | null }): {

@@ -1,6 +1,6 @@
 import { unescape } from 'node:querystring';
 import { toSafeInt } from '../../core/amounts.js';
-import { RpcResponseError, RpcUnavailableError } from '../../core/rpc-errors.js';
+import { CALL_METHODS, RpcResponseError, RpcUnavailableError } from '../../core/rpc-errors.js';
 import type { Hex } from '../../core/types.js';
 
 export { RpcResponseError, RpcUnavailableError };
@@ -130,7 +130,7 @@ export function createRpc(url: string, timeoutMs = 5_000, nowMs = (): number => 
   }
 
   function tooLarge(requests: readonly RpcRequest[], { message }: TooLarge): Error {
-    const run = requests.find(({ method }) => CALLS.includes(method));
+    const run = requests.find(({ method }) => CALL_METHODS.includes(method));
     return run === undefined
       ? new RpcAnswerTooLargeError(`${name} answered ${message}`)
       : new RpcCallTooLargeError(run.method, message);
@@ -183,8 +183,6 @@ const METHOD_BYTES: Readonly<Record<string, number>> = {
   eth_getBlockReceipts: 32 * MIB,
 };
 const OTHER_BYTES = 16 * MIB;
-/** Methods that run foreign code: their answers may be as long as the gas pays for. */
-const CALLS: readonly string[] = ['eth_call', 'eth_estimateGas'];
 /** Gas that nodes grant a call without a gas field. */
 const NODE_GAS = 50_000_000;
 /** Answer bytes per byte that a call returns or reverts with: two as hex, up to six escaped ones in an error message, and a reserve. */
@@ -206,7 +204,7 @@ function batchBytes(requests: readonly RpcRequest[]): number {
 
 function answerBytes({ method, params, maxBytes }: RpcRequest): number {
   if (maxBytes !== undefined) return maxBytes;
-  return CALLS.includes(method) ? callBytes(params[0]) : (METHOD_BYTES[method] ?? OTHER_BYTES);
+  return CALL_METHODS.includes(method) ? callBytes(params[0]) : (METHOD_BYTES[method] ?? OTHER_BYTES);
 }
 
 /** Most bytes that a call can return: memory of w words costs 3w + w²/512 gas, and returned data must be in memory. */

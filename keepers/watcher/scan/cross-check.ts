@@ -76,7 +76,7 @@ function falseAlarms(header: Header, addresses: number): number {
 
 /** A log without its transaction, whose hash the receipts don't prove. */
 export function logKey({ logIndex, address, topics, data }: RawLog): string {
-  return `${logIndex}:${address}:${topics.join()}:${data.toLowerCase()}`;
+  return `${logIndex}:${address}:${topics.join()}:${data}`;
 }
 
 export function sameLogs(one: readonly RawLog[] | undefined, other: readonly RawLog[]): boolean {

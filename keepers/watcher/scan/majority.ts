@@ -23,6 +23,8 @@ type Confirmation =
   | { kind: 'confirmed'; by: readonly Rpc[] }
   /** A majority is not that far yet, and no further than this block. */
   | { kind: 'ahead'; height: number }
+  /** Endpoints name different blocks, none of which a majority has. At `height` enough answer to decide which of them to believe. */
+  | { kind: 'split'; height: number; problem: string }
   /** There are two endpoints, and the other one does not answer at all. */
   | { kind: 'alone' };
 
@@ -41,9 +43,11 @@ export interface Silence {
 
 /**
  * Asks the other endpoints for the block that `rpc` has at a height. Its hash proves all headers up to it that hash to themselves and
- * link to each other, so that one question is enough for a range. An endpoint that is ahead of the others is waited with; one that two
- * endpoints disagree with proves nothing. Throws RpcContradictionError when a majority names another block, NoMajorityError when none
- * agrees. Of two endpoints, one that does not answer at all leaves the other one alone: it must not stop what one endpoint could do.
+ * link to each other, so that one question is enough for a range. An endpoint that is ahead of the others is waited with. Where endpoints
+ * contradict each other, those that are not that far yet decide, at the highest block that enough of them have: else one that invents blocks
+ * would stop all others for as long as one trails. Throws RpcContradictionError when a majority names another block, NoMajorityError when
+ * none agrees, nor could with those that trail. Of two endpoints, one that does not answer at all leaves the other one alone: it must not
+ * stop what one endpoint could do.
  */
 export async function confirmBlock(
   rpc: Rpc,
@@ -69,16 +73,17 @@ export async function confirmBlock(
       rpc,
     );
   }
-  const heads = [
-    block.number,
-    ...votes.map((vote) => (vote.hash === null ? Math.min(vote.head, block.number - 1) : block.number)),
-  ];
-  const height = heads.sort((a, b) => b - a)[needed - 1];
+  const trailing = votes.filter(({ hash }) => hash === null).map(({ head }) => Math.min(head, block.number - 1));
+  trailing.sort((a, b) => b - a);
+  /** What `needed` endpoints have reached if so many are at the block itself. */
+  const reached = (there: number): number | undefined => (there < needed ? trailing[needed - there - 1] : block.number);
+  const height = reached(1 + votes.length - trailing.length);
   if (height !== undefined && height < block.number) return { kind: 'ahead', height };
   if (total === 2 && votes.length === 0) return { kind: 'alone' };
-  throw new NoMajorityError(
-    `${by.length + 1} of ${total} endpoints have ${block.hash} as block ${block.number}, ${needed} must say the same`,
-  );
+  const problem = `${by.length + 1} of ${total} endpoints have ${block.hash} as block ${block.number}, ${needed} must say the same`;
+  const lower = reached(Math.max(by.length + 1, ...others.values()));
+  if (lower === undefined) throw new NoMajorityError(problem);
+  return { kind: 'split', height: lower, problem };
 }
 
 /**

@@ -47,9 +47,9 @@ interface ScanRange {
  * that there is none, is read from its receipts, which must hash to the root in the header; events come from there alone. So one endpoint
  * can neither add, change nor omit an event, nor mix two histories, nor choose another one.
  *
- * Returns fewer blocks, or none, where the majority is not that far yet. Throws `CanonicalMismatchError` when `parent` is gone,
- * `RpcContradictionError` when the endpoint's answers can't be true, `RpcUnavailableError` when they do not fit together (a reorganisation
- * under way), `NoMajorityError` when the endpoints don't decide it.
+ * Returns fewer blocks, or none, where the majority is not that far yet, and fewer where endpoints contradict each other beyond what a
+ * majority has. Throws `CanonicalMismatchError` when `parent` is gone, `RpcContradictionError` when the endpoint's answers can't be true,
+ * `RpcUnavailableError` when they do not fit together (a reorganisation under way), `NoMajorityError` when the endpoints don't decide it.
  */
 export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext = aloneContext()): Promise<Scan> {
   const numbers = Array.from({ length: range.to - range.from + 1 }, (_, i) => range.from + i);
@@ -67,8 +67,11 @@ export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext
     confirmBlock(rpc, last, context.witnesses, context.silence),
     preferred === undefined ? null : askLogs(preferred, range, context),
   ]);
-  if (confirmation.kind === 'ahead') {
-    if (confirmation.height < range.from) return { blocks: [], events: [] };
+  if (confirmation.kind === 'ahead' || confirmation.kind === 'split') {
+    if (confirmation.height < range.from) {
+      if (confirmation.kind === 'split') throw new NoMajorityError(confirmation.problem);
+      return { blocks: [], events: [] };
+    }
     return scanRange(rpc, { ...range, to: confirmation.height }, context);
   }
   await checkHeaders(rpc, headers, context);

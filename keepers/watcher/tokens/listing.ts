@@ -18,9 +18,9 @@ interface ReadMarket {
 
 /**
  * Completes a MarketListed event with what the tokens said of themselves at the block of the listing; `nameMarkets` gives them the names that others
- * see. Where too few endpoints have the state of that block any more, they are asked at `laterBlock`, or at the newest one. It is kept for good and
- * orders are read by it, so a majority of all endpoints must say the same; of two, one that does not answer leaves the other alone. Throws
- * NoMajorityError, and RpcUnavailableError when nobody answers.
+ * see. Where too few endpoints have the state of that block any more, or too few to decide between those that contradict each other, they
+ * are asked at `laterBlock`, or at the newest one. It is kept for good and orders are read by it, so a majority of all endpoints must say the
+ * same; of two, one that does not answer leaves the other one alone. Throws NoMajorityError, and RpcUnavailableError when nobody answers.
  */
 export async function readMarket(
   rpc: Endpoints,
@@ -60,7 +60,10 @@ async function readAgreed(
     if (!isLast) convictOthers(agreed, votes, event);
     return { said: agreed.answer, readBlock };
   }
-  if (votes.length < needed && !isLast) return readAgreed(rpc, event, others);
+  // Those that have no state of this block would decide it with those that agree: at a later one they can.
+  const most = Math.max(0, ...votes.map((vote) => agreeWith(vote, votes).length));
+  const isOpen = votes.length < needed || most + asked.length - votes.length >= needed;
+  if (isOpen && !isLast) return readAgreed(rpc, event, others);
   if (total === 2 && votes.length === 1) return { said: votes[0]!.answer, readBlock };
   throw new NoMajorityError(
     `${votes.length} of ${total} endpoints say what the tokens of market ${event.index} call themselves at ${at}, and no ${needed} the same`,

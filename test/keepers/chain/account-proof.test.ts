@@ -7,6 +7,7 @@ import type { Address, Hex } from '../../../core/types.js';
 import { proveValue, provenNonce } from '../../../keepers/chain/account-proof.js';
 import { RpcContradictionError, type Rpc } from '../../../keepers/chain/rpc.js';
 import { accountsOf } from '../../support/api/accounts.js';
+import { inUpperCase } from '../../support/nodes/lies.js';
 import { sealBlock, resealed } from '../../support/nodes/real-blocks.js';
 
 const addressOf = (i: number): Address => keccakText(`account ${i}`).slice(0, 42) as Address;
@@ -34,6 +35,8 @@ describe('proof of an account', () => {
       const block = { number: 9, hash: header.hash };
       for (const [address, nonce] of nonces) expect(await provenNonce(rpcOf(), address, block)).to.equal(nonce);
       for (let i = count; i < count + 20; i++) expect(await provenNonce(rpcOf(), addressOf(i), block)).to.equal(0);
+
+      expect(await provenNonce(inUpperCase('one', rpcOf()), addressOf(0), block), 'letter case').to.equal(0);
 
       const refusal = async (rpc: Rpc, at = block): Promise<unknown> =>
         provenNonce(rpc, addressOf(0), at).catch((error: unknown) => error);

@@ -1,7 +1,7 @@
 import { AbiCoder, id, zeroPadValue } from 'ethers';
 import { expect } from 'chai';
 import type { Address, Hex } from '../../../core/types.js';
-import { decodeLog, type RawLog } from '../../../keepers/chain/logs.js';
+import { decodeLog, parseRpcLog, type RawLog } from '../../../keepers/chain/logs.js';
 import { postCalldata } from '../../../keepers/poster/post-call.js';
 import { ICurveBook__factory, ICustodian__factory, IEntrypoint__factory } from '../../../typechain-types/index.js';
 
@@ -94,6 +94,21 @@ describe('event decoding', () => {
       inputFeeUnits: 2n,
       consumedBeforeUnits: 50n,
     });
+  });
+
+  it('reads an answer alike in either letter case', () => {
+    const { topics, data } = curveBook.encodeEventLog('CurvePosted', [MARKET, 8, 1_700_000_012, 11n, 12n, id('words')]);
+    const answer = { address: TOKEN, topics, data, blockNumber: '0xab', blockHash: id('block'), logIndex: '0x1f' };
+    const upper = (hex: string): string => `0x${hex.slice(2).toUpperCase()}`;
+    const read = (change: (hex: string) => string): RawLog =>
+      parseRpcLog({
+        ...Object.fromEntries(
+          Object.entries(answer).map(([key, value]) => [key, Array.isArray(value) ? value.map(change) : change(value)]),
+        ),
+        transactionHash: change(id('tx')),
+      });
+    expect(read(upper)).to.deep.equal(read((hex) => hex));
+    expect(decodeLog(read(upper))).to.include({ marketId: MARKET, wordsHash: id('words') });
   });
 
   it('passes over events that the platform does not read', () => {

@@ -14,6 +14,7 @@ import { scanRange } from '../../../keepers/watcher/scan/scan.js';
 import { readBalances } from '../../../ledger/chain/balances.js';
 import { newestBlocks } from '../../../ledger/chain/blocks.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
+import { readSuspense } from '../../../ledger/chain/suspense.js';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
 import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js';
 import { UNATTRIBUTED, type Db } from '../../../ledger/types.js';
@@ -21,7 +22,7 @@ import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../
 import { balancesOf, createSite, type Site } from '../../support/archive.js';
 import { forOneDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
-import { DEPTHS, hiding } from '../../support/nodes/lies.js';
+import { DEPTHS, hiding, inUpperCase } from '../../support/nodes/lies.js';
 import type { RpcLogAnswer } from '../../support/nodes/real-blocks.js';
 
 const CUSTODIAN = new Interface(Custodian__factory.abi);
@@ -158,6 +159,13 @@ forOneDatabase((name, open) => {
         ).to.deep.equal([0, 0]);
       });
     }
+
+    it('and one that writes upper-case hex hides nothing, and is believed like any other', async () => {
+      await start((rpc) => [inUpperCase('a', rpc), honestOne('b', rpc), honestOne('c', rpc)]);
+      await live(right);
+      expect(await readSuspense(db.knex, { open: false })).to.deep.equal([]);
+      expect(pool.health().map(({ counts }) => counts.contradiction)).to.deep.equal([0, 0, 0]);
+    });
 
     it('in logs: a single one, and two alike of three', async () => {
       await start((rpc) => [hiding('liar', rpc, 'logs', hides)]);

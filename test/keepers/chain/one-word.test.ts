@@ -16,9 +16,12 @@ import { Interface } from 'ethers';
 const HASH: Hex = `0x${'ab'.repeat(32)}`;
 const SETTLER: Address = `0x${'aa'.repeat(20)}`;
 const receiptOf = (status: Hex) => ({
-  ...{ transactionHash: HASH, status, blockNumber: '0x1', gasUsed: '0x5208' },
+  ...{ transactionHash: HASH, status, blockNumber: '0x1', gasUsed: '0x52ab' },
   effectiveGasPrice: '0x1',
 });
+/** The same in upper-case hex. */
+const inCapitals = (receipt: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(receipt).map(([key, hex]) => [key, `0x${hex.slice(2).toUpperCase()}`]));
 const REFUSED = new Interface(['error InvalidSigner()']).encodeErrorResult('InvalidSigner', []);
 const FILLED = `0x${'1'.padStart(64, '0')}${'2'.padStart(64, '0')}`;
 
@@ -53,6 +56,7 @@ describe('the word of one endpoint', () => {
     ['of one alone', [receiptOf('0x0')], '0x0'],
     ['while the others are down', [receiptOf('0x0'), 'down', 'down'], '0x0'],
     ['that another one confirms', [receiptOf('0x0'), receiptOf('0x0')], '0x0'],
+    ['in whose letter case the other one does not write', [receiptOf('0x0'), inCapitals(receiptOf('0x0'))], '0x0'],
     ['that most contradict', [receiptOf('0x0'), receiptOf('0x1'), receiptOf('0x1')], '0x1'],
     ['that the other one contradicts', [receiptOf('0x0'), receiptOf('0x1')], null],
     ['that the other one does not know', [receiptOf('0x0'), null], null],

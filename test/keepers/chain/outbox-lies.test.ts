@@ -1,4 +1,5 @@
 /** What an outbox sends while endpoints lie, and after its key was changed. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Wallet } from 'ethers';
 import { pino } from 'pino';
@@ -6,7 +7,13 @@ import type { Hex } from '../../../core/types.js';
 import { FeeCeilingError } from '../../../keepers/chain/fees.js';
 import type { OutboxDeps } from '../../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../../keepers/chain/pool.js';
-import { RpcContradictionError, toQuantity, type Rpc } from '../../../keepers/chain/rpc.js';
+import {
+  RpcContradictionError,
+  RpcResponseError,
+  RpcUnavailableError,
+  toQuantity,
+  type Rpc,
+} from '../../../keepers/chain/rpc.js';
 import { listOutbox, readUnmined } from '../../../ledger/transactions/outbox.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { forEachDatabase } from '../../support/db.js';
@@ -51,6 +58,12 @@ forEachDatabase((_name, open) => {
         (count: number): Lie =>
         (method, truth) =>
           method === 'eth_getTransactionCount' ? toQuantity(Number(truth) + count) : truth;
+
+      /** It is the last to be heard of. */
+      const dead: Lie = async () => {
+        await delay(20);
+        throw new RpcUnavailableError('dead');
+      };
 
       for (const [count, what] of [
         [3, 'three endpoints'],
@@ -211,6 +224,38 @@ forEachDatabase((_name, open) => {
         suite.nowMs += 4_000;
         await outbox.resume(HEAD_SEC);
         expect(suite.node.mine()).to.equal(1);
+      });
+
+      it('goes on with what is stuck and known everywhere while one endpoint of three is dead', async () => {
+        const outbox = await start({ rpc: poolOf([null, null, dead]), order: 'queue' });
+        for (const key of ['a', 'b']) await outbox.send(request(key));
+        const bids = (nonce: number) =>
+          suite.node.received.filter((tx) => tx.nonce === nonce).map(({ maxFeePerGas }) => maxFeePerGas!);
+        for (let raises = 1; raises <= 3; raises += 1) {
+          for (let round = 0; round < 4; round += 1) {
+            suite.nowMs += 1_000;
+            await outbox.resume(HEAD_SEC);
+          }
+          for (const nonce of [0, 1]) expect(new Set(bids(nonce)).size, `nonce ${nonce}`).to.equal(1 + raises);
+        }
+        expect(outbox.status().lastRefusal).to.equal(null);
+        suite.node.mine();
+        await outbox.resume(HEAD_SEC);
+        expect((await rows()).every(({ nonce, finished }) => finished || nonce > 1)).to.equal(true);
+      });
+
+      it('hears that a nonce is used while another endpoint is dead', async () => {
+        const refused: Lie = (method, truth) => {
+          if (method !== 'eth_sendRawTransaction') return truth;
+          throw new RpcResponseError(method, -32_000, 'nonce too low', undefined);
+        };
+        const lies: (Lie | null)[] = [null, null, null];
+        const outbox = await start({ rpc: poolOf(lies) });
+        await outbox.send(request('a'));
+        lies.splice(0, 3, refused, refused, dead);
+        suite.nowMs += 4_000;
+        await outbox.resume(HEAD_SEC);
+        expect(outbox.status().lastRefusal).to.include('nonce too low');
       });
 
       it('is not done with a transaction that only one of two endpoints says was mined', async () => {

@@ -77,12 +77,41 @@ describe('RPC pool', () => {
       const error = await caught(
         rpc.attempt((one) => {
           tried.push(one.name);
-          return one.call('revert');
+          return one.call('eth_call');
         }),
       );
       expect(error).to.have.property('code', 3);
       expect(tried).to.deep.equal(['0']);
     });
+
+    for (const answer of ['execution reverted', 'runtime error: index out of bounds']) {
+      it(`goes on with the next one after "${answer}" to a question that runs no contract`, async () => {
+        const rpc = pool(2);
+        const asked: Record<string, (one: Rpc) => Promise<unknown>> = {
+          alone: (one) => one.call('eth_getLogs'),
+          'with a call': (one) =>
+            one.batch([
+              { method: 'eth_getLogs', params: [] },
+              { method: 'eth_call', params: [] },
+            ]),
+        };
+        suite.endpoints[0]!.refusal = new RpcResponseError('eth_getLogs', 3, answer, undefined);
+        for (const [how, work] of Object.entries(asked)) {
+          // The other one's contract is called in vain, too: what it answers is the step's end.
+          const names: string[] = [];
+          const found = await rpc
+            .attempt(async (one) => {
+              names.push(one.name);
+              return work(one);
+            })
+            .catch((error: RpcResponseError) => error.method);
+          expect(names, how).to.deep.equal(['0', '1']);
+          expect(found, how).to.equal(how === 'alone' ? '1' : 'eth_call');
+          expect(rpc.health()[0], how).to.include({ healthy: false, problem: `eth_getLogs: ${answer}` });
+          suite.nowMs += 3_600_000;
+        }
+      });
+    }
 
     it('ends with an error that all of them answer, and with one that is none of an endpoint', async () => {
       const rpc = pool(2);

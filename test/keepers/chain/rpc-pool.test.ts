@@ -144,6 +144,56 @@ describe('RPC pool', () => {
     expect(await step()).to.equal('0');
   });
 
+  /** As many questions, one after the other, as a look of the watcher has. */
+  async function look(rpc: ReturnType<typeof pool>): Promise<{ by: string; tookMs: number }> {
+    const fromMs = suite.nowMs;
+    await rpc.probe();
+    const by = await rpc.attempt(async (one) => {
+      for (let i = 0; i < 6; i += 1) await one.call('which');
+      return one.name;
+    });
+    return { by, tookMs: suite.nowMs - fromMs };
+  }
+
+  for (const lateMs of [500, 850, 1_900]) {
+    it(`passes over one whose answers of ${lateMs} ms add up in a step, for as long as it is slow`, async () => {
+      const rpc = pool(3);
+      suite.endpoints[0]!.lateMs = lateMs;
+      suite.endpoints[0]!.probeLateMs = lateMs;
+      expect((await look(rpc)).by, 'nothing is known of it').to.equal('0');
+      expect(rpc.health()[0]).to.include({ healthy: false, problem: 'answers late' });
+      for (const untilMs = suite.nowMs + 600_000; suite.nowMs < untilMs; suite.nowMs += 1_000) {
+        const { by, tookMs } = await look(rpc);
+        expect(by, `${suite.nowMs} ms`).to.equal('1');
+        expect(tookMs).to.be.at.most(lateMs);
+      }
+      // Nobody else may be left.
+      for (const one of suite.endpoints.slice(1)) one.down = true;
+      expect((await look(rpc)).by).to.equal('0');
+      for (const one of suite.endpoints.slice(1)) one.down = false;
+      suite.nowMs += 300_000;
+      expect((await look(rpc)).by, 'still as slow').to.equal('1');
+      suite.endpoints[0]!.lateMs = suite.endpoints[0]!.probeLateMs = 20;
+      suite.nowMs += 300_000;
+      expect((await look(rpc)).by).to.equal('0');
+      expect(rpc.health()[0]).to.include({ healthy: true, problem: null });
+    });
+  }
+
+  it('counts in a step only what its own endpoint takes', async () => {
+    const rpc = pool(2);
+    suite.endpoints[0]!.lateMs = 450;
+    expect((await look(rpc)).by).to.equal('0');
+    suite.endpoints[1]!.lateMs = 1_900;
+    const step = async (): Promise<string> =>
+      rpc.attempt(async (one) => {
+        for (let i = 0; i < 3; i += 1) await one.batch([{ method: 'which', params: [] }]);
+        for (let i = 0; i < 3; i += 1) await rpc.endpoints[1]!.call('which');
+        return one.name;
+      });
+    for (let i = 0; i < 3; i += 1) expect(await step()).to.equal('0');
+  });
+
   describe('the chain of an endpoint', () => {
     it('is asked before anything else, also when nobody probes', async () => {
       const rpc = pool(2);

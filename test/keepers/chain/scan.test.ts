@@ -1,9 +1,12 @@
 import { expect } from 'chai';
+import { pino } from 'pino';
 import type { Hex } from '../../../core/types.js';
 import { receiptsRoot } from '../../../keepers/chain/receipts-root.js';
-import { RpcContradictionError } from '../../../keepers/chain/rpc.js';
+import { createRpcPool } from '../../../keepers/chain/pool.js';
+import { RpcContradictionError, type Rpc } from '../../../keepers/chain/rpc.js';
 import { NoMajorityError } from '../../../keepers/watcher/scan/majority.js';
-import { CanonicalMismatchError, scanRange } from '../../../keepers/watcher/scan/scan.js';
+import { createProofs } from '../../../keepers/watcher/scan/proof.js';
+import { CanonicalMismatchError, scanRange, type Scan } from '../../../keepers/watcher/scan/scan.js';
 import {
   filterOf,
   resealed,
@@ -145,6 +148,70 @@ describe('scan of a range of blocks', () => {
     expect(await upTo(9, 9)).to.deep.equal([]);
     expect(await upTo(9)).to.deep.equal([]);
     expect(suite.warned).to.deep.equal([]);
+  });
+
+  describe('a history of its own that begins with the first block read, where an honest endpoint trails by a block,', () => {
+    const AT = LAST - 1;
+    /** The chain with other blocks from `AT` on; all hashes fit. */
+    function forked() {
+      const blocks = new Map(suite.honest);
+      let parentHash = suite.honest.get(AT - 1)!.header.hash;
+      for (let number = AT; number <= LAST; number += 1) {
+        const { header, receipts } = structuredClone(suite.honest.get(number)!);
+        const forged = resealed(header, { parentHash, extraData: '0x66' });
+        parentHash = forged.hash;
+        for (const receipt of receipts) {
+          receipt.blockHash = forged.hash;
+          for (const log of receipt.logs) log.blockHash = forged.hash;
+        }
+        blocks.set(number, { header: forged, receipts });
+      }
+      return blocks;
+    }
+    const parent = () => ({ number: AT - 1, hash: suite.honest.get(AT - 1)!.header.hash });
+    const parties = (trailing: number) => ({
+      liar: endpoint('a', { blocks: forked() }),
+      others: [endpoint('b', { head: trailing }), endpoint('c')] as const,
+    });
+    const read = (first: Rpc, others: readonly Rpc[], to = LAST) =>
+      scanRange(first, { ...range(to), from: AT, parent: parent() }, suite.contextOf([...others])).catch(
+        (error: unknown) => error,
+      );
+
+    it('ends the scan where the trailing one is, and convicts whoever tells another one', async () => {
+      const { liar, others } = parties(AT);
+      const [trailing, honest] = others;
+      const found = (await read(honest, [trailing, liar])) as Scan;
+      expect(found.blocks.map(({ number, hash: of }) => [number, of])).to.deep.equal([
+        [AT, suite.honest.get(AT)!.header.hash],
+      ]);
+      expect(await read(liar, others))
+        .to.be.instanceOf(RpcContradictionError)
+        .and.have.property('endpoint', liar);
+    });
+
+    it('is left in the same step', async () => {
+      const { liar, others } = parties(AT);
+      const all = [liar, ...others];
+      const pool = createRpcPool(
+        all.map((_, i) => `${i}`),
+        { nowMs: () => 0, logger: pino({ level: 'silent' }), connect: (url) => all[Number(url)]! },
+      );
+      const proofs = createProofs({ rpc: pool, prove: 'events', nowMs: () => 0 });
+      const step = (one: Rpc) => scanRange(one, { ...range(), from: AT, parent: parent() }, proofs.context(one));
+      expect((await pool.attempt(step)).blocks.map(({ number }) => number)).to.deep.equal([AT]);
+      expect(pool.health().map(({ counts }) => counts.contradiction)).to.deep.equal([1, 0, 0]);
+    });
+
+    it('and proves nothing, and convicts nobody, before that one has any of the blocks', async () => {
+      const { liar, others } = parties(AT - 1);
+      const [trailing, honest] = others;
+      for (const to of [AT, LAST]) {
+        expect(await read(liar, others, to)).to.be.instanceOf(NoMajorityError);
+        expect(await read(honest, [trailing, liar], to)).to.be.instanceOf(NoMajorityError);
+      }
+      expect(suite.convicted).to.deep.equal([]);
+    });
   });
 
   it('convicts a second endpoint that adds, changes or leaves out a log, and goes on', async () => {

@@ -1,10 +1,11 @@
 /** What tokens say at their listing is kept for good, so it is no single endpoint's word. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { Address } from '../../../core/types.js';
+import type { Address, Hex } from '../../../core/types.js';
+import { RpcResponseError } from '../../../keepers/chain/rpc.js';
 import { readTokenListings } from '../../../ledger/chain/markets.js';
 import { forEachDatabase } from '../../support/db.js';
-import { lieOn, word } from '../../support/nodes/lying-tokens.js';
+import { lieOn, word, type Lie } from '../../support/nodes/lying-tokens.js';
 import { doubleChain } from '../../support/worlds/ledger-world.js';
 import { startTokenWorld, type TokenWorld } from '../../support/worlds/token-world.js';
 
@@ -64,6 +65,23 @@ forEachDatabase((name, open) =>
       for (let often = 0; often < 4; often += 1) world.pool.penalize('it failed', world.pool.endpoints[1]);
       expect(await world.stack.watcher.scan().catch((error: Error) => error.name)).to.equal('NoMajorityError');
       expect(await stored(dai)).to.equal(undefined);
+    });
+
+    it('are asked at a later block where one of three lies and one has no state of the listing any more', async () => {
+      const dai = await start(3);
+      lieOn(world.lies[0]!, dai, 'decimals', SIX_PLACES);
+      const head = String(await world.chain.rpc.call('eth_blockNumber'));
+      const missing = new RpcResponseError('eth_call', -32_000, 'missing trie node 12ab', undefined);
+      const forgets =
+        (answer?: Hex): Lie =>
+        (_, block) =>
+          block === head ? answer : Promise.reject(missing);
+      for (const of of ['DAI', 'WETH', 'USDC']) lieOn(world.lies[2]!, world.token(of), 'decimals', forgets());
+      // What shows that the endpoint executes nothing there.
+      world.lies[2]!.set(`0x${'4'.padStart(40, '0')}:0x01`, forgets('0x01'));
+      await world.stack.watcher.scan();
+      expect(await stored(dai)).to.equal(18);
+      expect(world.pool.health().map(({ counts }) => counts.contradiction)).to.deep.equal([1, 0, 0]);
     });
 
     it('are read although two endpoints of three answer later than the first by more than a second', async () => {

@@ -71,3 +71,18 @@ export function hiding(name: string, behind: Rpc, depth: Depth, hides: (log: Rpc
   }
   return { name, call, batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))) };
 }
+
+/** The endpoint with all hex of its answers in upper case, as far as JSON-RPC leaves that open: what it says is true. */
+export function inUpperCase(name: string, behind: Rpc): Rpc {
+  const raised = (answer: unknown): unknown => {
+    if (typeof answer === 'string') return answer.replace(/^0x[0-9a-f]+$/, (hex) => `0x${hex.slice(2).toUpperCase()}`);
+    if (Array.isArray(answer)) return answer.map(raised);
+    if (typeof answer !== 'object' || answer === null) return answer;
+    return Object.fromEntries(Object.entries(answer).map(([key, value]) => [key, raised(value)]));
+  };
+  return {
+    name,
+    call: async (method, params) => raised(await behind.call(method, params)),
+    batch: async (requests) => (await behind.batch(requests)).map(raised),
+  };
+}

@@ -16,6 +16,8 @@ interface FakeEndpoint {
   refusal?: RpcResponseError;
   /** What its answers take, by the pool's clock. */
   lateMs?: number;
+  /** What its answers to probes take. */
+  probeLateMs?: number;
   /** What none of its answers comes before. */
   silentUntil?: Promise<void>;
 }
@@ -32,6 +34,7 @@ export function pooledEndpoints() {
     async function call(method: string, params: unknown[] = []): Promise<unknown> {
       one.asked += 1;
       if (method === 'which') nowMs += one.lateMs ?? 0;
+      if (method === 'eth_blockNumber') nowMs += one.probeLateMs ?? 0;
       await one.silentUntil;
       if (one.down) throw new RpcUnavailableError('down');
       if (method === 'eth_chainId') return toQuantity(one.chainId);
@@ -41,8 +44,8 @@ export function pooledEndpoints() {
         const rest = { parentHash: HASH_A, timestamp: '0x0', logsBloom: `0x${'00'.repeat(256)}`, transactions: [] };
         return { number: params[0], hash: one.hash, ...rest };
       }
-      if (method === 'revert') throw new RpcResponseError(method, 3, 'execution reverted', '0x');
       if (one.refusal !== undefined) throw one.refusal;
+      if (method === 'eth_call') throw new RpcResponseError(method, 3, 'execution reverted', '0x');
       if (method === 'fail') throw new RpcResponseError(method, -32_000, 'no', undefined);
       return url;
     }

@@ -169,6 +169,7 @@ export function scannedRange() {
       warned = value;
     },
     endpoint,
+    contextOf,
     range,
     scan,
     failure,
