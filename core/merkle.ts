@@ -32,7 +32,7 @@ export function leafHash(maker: Address, token: Address, balanceUnits: bigint): 
   encoded.set(hexToBytes(maker), 12);
   encoded.set(hexToBytes(token), 44);
   const units = balanceUnits < 0n ? 0n : balanceUnits;
-  encoded.set(hexToBytes(wordOf(units)), 64);
+  encoded.set(hexToBytes(`0x${wordOf(units)}`), 64);
   return keccak256Bytes(keccak256Bytes(encoded));
 }
 

@@ -18,7 +18,7 @@ const hashWords = (...words: readonly Uint8Array[]): Uint8Array => keccak256Byte
 
 /** An unsigned integer or an address as a 32-byte word. */
 function word(value: bigint): Uint8Array {
-  return hexToBytes(wordOf(value));
+  return hexToBytes(`0x${wordOf(value)}`);
 }
 
 const DOMAIN_TYPE = hashText('EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)');
