@@ -17,6 +17,7 @@ import { unexplainedFill } from './derive/attributor.js';
 import { isConfirmed } from './scan/canonical.js';
 import { readHead } from './scan/headers.js';
 import { fillEntries } from '../../ledger/chain/fill-postings.js';
+import { ReconcileError } from './reconcile.js';
 import { holdingsIfKnown, planRepair, type RepairDeps } from './repair.js';
 import { proveRange } from './scan/prove-range.js';
 import type { SeenEvent } from './scan/scan.js';
@@ -117,7 +118,8 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
     return { message, remedy: RECONCILE };
   }
   const from = Math.max(deps.deploymentBlock, head.toBlock - LOOK_BACK_BLOCKS);
-  const differing = await planRepair(db, rpc, { ...deps, deploymentBlock: from });
+  const differing = await planRepair(db, rpc, { ...deps, deploymentBlock: from }).catch(otherChain);
+  if (differing instanceof ReconcileError) return { message: differing.message, remedy: RECONCILE };
   const lack = await lacking(deps, rpc, head);
   // What nobody's row says is too much, and nothing else, is a guess: what is there again was no invention.
   const isBooked = differing !== null && differing.missing.length + differing.excess.length > 0;
@@ -127,6 +129,12 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
     return { message, remedy: RECONCILE };
   }
   return lack;
+}
+
+/** The chain may change its blocks while it is compared. */
+function otherChain(error: unknown): ReconcileError {
+  if (error instanceof ReconcileError && error.code === 'chain_changed') return error;
+  throw error;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Finds bookings that differ from the chain, and the block from which the chain is to be read again. */
 import type { Address, Hex } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
+import { blockAt } from '../../ledger/chain/blocks.js';
 import { toChainFill } from '../../ledger/chain/fills.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
@@ -12,11 +13,12 @@ import {
   type BalanceDelta,
   type ReversalRequest,
 } from '../../ledger/chain/reversals.js';
-import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
+import { UNATTRIBUTED, VAULT, type Db, type GenerationRow, type Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 import type { Rpc } from '../chain/rpc.js';
 import { NO_CLAIMS, custodyEvent } from './derive/custody.js';
 import { ReconcileError } from './reconcile.js';
+import type { KnownBlock } from './scan/canonical.js';
 import type { ProveBlocks } from './scan/cross-check.js';
 import { proveRange } from './scan/prove-range.js';
 import type { SeenEvent } from './scan/scan.js';
@@ -65,7 +67,7 @@ const SPAN = 200;
 /**
  * Compares everything that is booked with the chain, from the deployment or from a block on. Returns null when nothing differs. Reads only.
  * The chain is proven as a scan proves it; where it seems to differ from what is booked, every block that may hold an event of ours is proven from its
- * receipts before that is said. Throws ReconcileError, NoMajorityError when the endpoints don't decide what the chain is, and RpcUnavailableError when
+ * receipts before that is said. Throws ReconcileError, `chain_changed` where the chain has other blocks than the ledger, NoMajorityError when the endpoints don't decide what the chain is, and RpcUnavailableError when
  * none of them answers what fits together.
  */
 export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promise<RepairPlan | null> {
@@ -83,7 +85,8 @@ export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promis
     const to = Math.min(from + SPAN - 1, head.toBlock);
     const booked = await readBooked(q, from, to);
     const compare = async (prove: ProveBlocks) => {
-      const { events } = await proveRange(rpc, { from, to, addresses, prove });
+      const { blocks, events } = await proveRange(rpc, { from, to, addresses, prove });
+      await requireSame(q, head, blocks.at(-1)!);
       const seen = events.flatMap((one) => ofEvent(one, ids));
       return { missing: without(seen, booked), excess: without(booked, seen) };
     };
@@ -114,6 +117,16 @@ export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promis
     differences,
     balances: await balancesReversed(q, reversal),
   };
+}
+
+/**
+ * Throws ReconcileError unless the ledger has this block, and with it all before: what differs because of other blocks must be taken back as
+ * a reorganisation, or what was settled for a lost request would be sent again.
+ */
+async function requireSame(q: Queryable, head: GenerationRow, { number, hash }: KnownBlock): Promise<void> {
+  const ours = number === head.toBlock ? head.blockHash : ((await blockAt(q, number))?.hash ?? hash);
+  if (ours === hash) return;
+  throw new ReconcileError('chain_changed', `the chain has ${hash} as block ${number}, the ledger ${ours}; try again`);
 }
 
 const keyOf = ({ kind, blockNumber, txHash, what }: Booking): string => `${kind} ${blockNumber} ${txHash} ${what}`;
