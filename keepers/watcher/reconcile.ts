@@ -14,8 +14,7 @@ import type { RpcPool } from '../chain/pool.js';
 import { confirmMismatch, isConfirmed, isOnChain, type KnownBlock } from './scan/canonical.js';
 import type { Header } from './scan/headers.js';
 import { NoMajorityError, majorityHeight } from './scan/majority.js';
-import { createProofs } from './scan/proof.js';
-import { confirmedHeaders } from './scan/scan.js';
+import { proveHeaders } from './scan/prove-range.js';
 
 /** Most blocks that a reorganisation removes on a healthy chain. A deeper one needs its own option, and investigation first. */
 export const MAX_REORG_BLOCKS = 64;
@@ -94,7 +93,7 @@ async function planOf(
 async function readChain(rpc: RpcPool, ours: readonly ScannedBlock[], head: GenerationRow): Promise<Header[]> {
   const from = ours.at(-1)?.number ?? head.toBlock;
   const reached = await majorityHeight(rpc);
-  const chain = await readConfirmed(rpc, { from, to: Math.min(reached, head.toBlock) });
+  const chain = await proveHeaders(rpc, { from, to: Math.min(reached, head.toBlock) });
   const top = chain.at(-1)?.number ?? Math.min(reached, from - 1);
   const behind = top < head.toBlock;
   if (behind && chain.every((block) => ours.find(({ number }) => number === block.number)?.hash === block.hash)) {
@@ -104,12 +103,6 @@ async function readChain(rpc: RpcPool, ours: readonly ScannedBlock[], head: Gene
     );
   }
   return chain;
-}
-
-/** Headers that a majority names, lowest first, from the first endpoint that has them. */
-function readConfirmed(rpc: RpcPool, range: { from: number; to: number }): Promise<Header[]> {
-  const proofs = createProofs({ rpc, prove: 'events', nowMs: () => performance.now() });
-  return rpc.attempt((one) => confirmedHeaders(one, range, proofs.context(one)));
 }
 
 /** The newest block of ours that the chain has; null when none of them is, and older ones may be. */
@@ -210,7 +203,7 @@ async function blockBefore(q: Queryable, rpc: RpcPool, deploymentBlock: number):
   const first = await oldestBlock(q);
   if (first === null) throw new ReconcileError('nothing_scanned', 'the ledger has no block');
   const before = { from: first.number - 1, to: first.number - 1 };
-  const [header] = first.number === 0 ? [] : await readConfirmed(rpc, before);
+  const [header] = first.number === 0 ? [] : await proveHeaders(rpc, before);
   if (header === undefined || header.hash !== first.parentHash || first.number > deploymentBlock) {
     throw new ReconcileError('deployment_gone', `the chain has lost block ${first.number - 1}, before the deployment`);
   }

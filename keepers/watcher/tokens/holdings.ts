@@ -23,15 +23,10 @@ export interface HoldingsPace {
   /** A finding ends when nothing was wrong for so long; a token that is right in every other block keeps its finding. */
   calmSec: number;
   /** Tokens of which the endpoint of the scan says what the ledger does are asked of others, too, at most so often: it can hide a loss for no longer. */
-  othersIntervalSec: number;
+  othersLookSec: number;
 }
 
-export const HOLDINGS_PACE: HoldingsPace = {
-  surplusIntervalSec: 60,
-  laterLookSec: 30,
-  calmSec: 60,
-  othersIntervalSec: 60,
-};
+export const HOLDINGS_PACE: HoldingsPace = { surplusIntervalSec: 60, laterLookSec: 30, calmSec: 60, othersLookSec: 60 };
 
 /** A token that does not answer, or whose balance falls by itself, is asked at most so often. */
 const RESTING_INTERVAL_SEC = 10;
@@ -153,7 +148,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       if (difference === 0n) return standing(token) !== undefined;
       return difference !== ownDoing.get(token) && !waits(token);
     });
-    const isOthersTurn = question.isNearHead && block.timestampSec - othersAskedSec >= pace.othersIntervalSec;
+    const isOthersTurn = question.isNearHead && block.timestampSec - othersAskedSec >= pace.othersLookSec;
     if (isOthersTurn) othersAskedSec = block.timestampSec;
     const doubted = isOthersTurn ? asked.filter((token) => !waits(token)) : suspects;
     const votes = await readVotes(doubted, suspects.length === 0, block, first, silent);

@@ -154,7 +154,7 @@ forEachDatabase((name, open: OpenTestDb) =>
 
     it('a stranger who gives a unit in every block: a booking per minute, and deposits and fills go on', async () => {
       // Only what gifts cause is counted.
-      await start({ endpoints: 2, watcher: { holdingsPace: { ...HOLDINGS_PACE, othersIntervalSec: 86_400 } } });
+      await start({ endpoints: 2, watcher: { holdingsPace: { ...HOLDINGS_PACE, othersLookSec: 86_400 } } });
       let asked = 0;
       const { endpoints } = world.pool;
       for (const endpoint of endpoints) {
@@ -197,7 +197,7 @@ forEachDatabase((name, open: OpenTestDb) =>
         endpoints: 2,
         watcher: {
           // Agreed on at each look.
-          holdingsPace: { ...HOLDINGS_PACE, othersIntervalSec: 0 },
+          holdingsPace: { ...HOLDINGS_PACE, othersLookSec: 0 },
           async proveEvents({ from, to }) {
             asked.push([from, to]);
             if (!proves) throw new Error('no majority');
@@ -263,70 +263,6 @@ forEachDatabase((name, open: OpenTestDb) =>
       await pass();
       await pass();
       expect([await world.haltCode(), await world.findingsOf('USDC')]).to.deep.equal([undefined, []]);
-    });
-
-    it('one of three can not end a quarantine, nor have it forgotten why there is one, while the others are heard or silent', async () => {
-      await start({ endpoints: 3 });
-      await world.custody('maker1', 'deposit', world.token('DAI'), DEPOSIT);
-      await world.step();
-      const shortfall = ['quarantined shortfall'];
-      await world.rob('DAI', DEPOSIT / 2n);
-      await world.step();
-      expect(await world.findingsOf('DAI')).to.deep.equal(shortfall);
-      const [liar] = world.pool.endpoints;
-      const survey = world.pool.survey.bind(world.pool);
-      const isSilent = () => Promise.reject(new RpcUnavailableError('no answer'));
-      for (const areOthersSilent of [false, true]) {
-        world.pool.survey = (ask, ...how) =>
-          survey(
-            (rpc) => ask(rpc === liar || !areOthersSilent ? rpc : { ...rpc, call: isSilent, batch: isSilent }),
-            ...how,
-          );
-        for (const tooMuch of [0n, 5n]) {
-          lieOn(world.lies[0]!, world.token('DAI'), 'balanceOf', more(DEPOSIT / 2n + tooMuch));
-          for (let i = 0; i < 3; i += 1) await pass();
-          expect(await world.findingsOf('DAI')).to.deep.equal(shortfall);
-        }
-        truth();
-        await pass();
-        expect(await world.findingsOf('DAI')).to.deep.equal(shortfall);
-      }
-      expect([await world.haltCode(), await world.unattributed('DAI')]).to.deep.equal([undefined, 0n]);
-      world.pool.survey = survey;
-      await world.give('DAI', DEPOSIT / 2n);
-      await pass();
-      await pass();
-      expect(await world.findingsOf('DAI'), 'two end it').to.deep.equal([]);
-    });
-
-    it('of two, one alone does not end what both have found, while the other contradicts it', async () => {
-      await start({ endpoints: 2 });
-      await world.custody('maker1', 'deposit', world.token('DAI'), DEPOSIT);
-      await world.step();
-      await world.rob('DAI', 5n);
-      await world.step();
-      lieOn(world.lies[0]!, world.token('DAI'), 'balanceOf', more(5n));
-      await pass();
-      await pass();
-      expect(await world.findingsOf('DAI')).to.deep.equal(['quarantined shortfall']);
-    });
-
-    it('what the endpoint of the scan hides is found within a minute, with all that transfers took since others were asked', async () => {
-      await start({ endpoints: 3 });
-      await world.custody('maker1', 'deposit', world.token('DAI'), DEPOSIT);
-      await world.give('DAI', 9n);
-      await pass();
-      expect(await world.unattributed('DAI')).to.equal(9n);
-      lieOn(world.lies[0]!, world.token('DAI'), 'balanceOf', more(5n));
-      await world.rob('DAI', 5n);
-      await world.step(3);
-      expect(await world.findingsOf('DAI')).to.deep.equal([]);
-      await world.wait(60);
-      await world.step();
-      expect(await world.findingsOf('DAI'), 'neither its own doing, nor paid by what is nobody’s').to.deep.equal([
-        'quarantined shortfall',
-      ]);
-      expect(await world.unattributed('DAI')).to.equal(9n);
     });
 
     it('a token that no market trades any more is no part of what halts', async () => {
