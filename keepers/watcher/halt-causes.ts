@@ -15,12 +15,12 @@ import { VAULT, type GenerationRow, type Queryable, type Db } from '../../ledger
 import type { RpcPool } from '../chain/pool.js';
 import { unexplainedFill } from './derive/attributor.js';
 import { isConfirmed } from './scan/canonical.js';
-import { readHead } from './scan/headers.js';
 import { fillEntries } from '../../ledger/chain/fill-postings.js';
-import { holdingsIfKnown, planRepair, type RepairDeps } from './repair.js';
-import { proveRange } from './scan/prove-range.js';
+import { ReconcileError } from './reconcile.js';
+import { differenceOf, holdingsIfKnown, holdingsVotes, planRepair, type RepairDeps } from './repair.js';
+import { NoMajorityError, majorityHeight } from './scan/majority.js';
+import { proveHeaders, proveRange } from './scan/prove-range.js';
 import type { SeenEvent } from './scan/scan.js';
-import { readBalancesAt } from './tokens/tokens.js';
 
 /** A halt whose cause still exists, and what ends it. */
 interface StandingCause {
@@ -117,7 +117,8 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
     return { message, remedy: RECONCILE };
   }
   const from = Math.max(deps.deploymentBlock, head.toBlock - LOOK_BACK_BLOCKS);
-  const differing = await planRepair(db, rpc, { ...deps, deploymentBlock: from });
+  const differing = await planRepair(db, rpc, { ...deps, deploymentBlock: from }).catch(otherChain);
+  if (differing instanceof ReconcileError) return { message: differing.message, remedy: RECONCILE };
   const lack = await lacking(deps, rpc, head);
   // What nobody's row says is too much, and nothing else, is a guess: what is there again was no invention.
   const isBooked = differing !== null && differing.missing.length + differing.excess.length > 0;
@@ -129,9 +130,15 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
   return lack;
 }
 
+/** The chain may change its blocks while it is compared. */
+function otherChain(error: unknown): ReconcileError {
+  if (error instanceof ReconcileError && error.code === 'chain_changed') return error;
+  throw error;
+}
+
 /**
  * What the vault lacks at the newest scanned block and at the chain's newest one, if that is a halting shortfall (`isRobbed`). Amounts paid
- * in since are counted, and a shortfall that leaves other tokens complete is left to the next scan, which puts the token in quarantine.
+ * in since are counted, several endpoints must say that nothing is missing, and a shortfall that leaves other tokens complete is left to the next scan, which puts the token in quarantine.
  */
 async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: GenerationRow): Promise<Judgement> {
   const q = db.knex;
@@ -140,7 +147,9 @@ async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: Generat
   if (known !== null && !known.some(({ units }) => units < 0n)) return null;
   const { delisted } = await readOperatorState(q);
   const tokens = servedTokens((await readMarkets(q)).filter(({ index }) => !delisted.has(index)));
-  const top = await readHead(rpc);
+  const height = await majorityHeight(rpc);
+  const top = (await proveHeaders(rpc, { from: height, to: height })).at(0);
+  if (top === undefined) throw new NoMajorityError(`most endpoints do not have block ${height} yet`);
   const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
   if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
   const since = { from: head.toBlock + 1, to: top.number, addresses, prove: 'events' as const };
@@ -148,12 +157,13 @@ async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: Generat
   const moved = await vaultMoves(q, events);
   const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
   const addressesOf = tokens.map(({ address }) => address);
-  const held = await readBalancesAt(rpc, contracts.custodian, addressesOf, top);
+  const votes = await holdingsVotes(rpc, contracts.custodian, addressesOf, top);
+  if (votes === null) throw new NoMajorityError(`too few endpoints say what the vault holds at block ${top.number}`);
   const quarantined = await readQuarantined(q);
   const compared = addressesOf.map((token) => {
-    const said = held.get(token);
     const expectedUnits = (vault.get(token) ?? 0n) + (moved.get(token) ?? 0n);
-    const lackUnits = typeof said === 'bigint' ? expectedUnits - said : null;
+    const units = differenceOf(votes.get(token)!, expectedUnits);
+    const lackUnits = units === null ? null : -units;
     // A token that is there again is whole, although it stays in quarantine for a calm minute.
     const isQuarantined = lackUnits === null || (lackUnits !== 0n && quarantined.has(token));
     return { token, expectedUnits, lackUnits, isShort: (lackUnits ?? 0n) > 0n, isQuarantined };

@@ -11,14 +11,16 @@ import {
 import { listOrphans, type Orphans } from '../../ledger/chain/orphans.js';
 import type { Db, GenerationRow, Queryable, ScannedBlock } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
-import type { Rpc } from '../chain/rpc.js';
-import { confirmMismatch, isConfirmed, type KnownBlock } from './scan/canonical.js';
-import { readBlock, readHead, readHeaders, type Header } from './scan/headers.js';
+import { confirmMismatch, isConfirmed, isOnChain, type KnownBlock } from './scan/canonical.js';
+import type { Header } from './scan/headers.js';
+import { NoMajorityError, majorityHeight } from './scan/majority.js';
+import { proveHeaders } from './scan/prove-range.js';
 
 /** Most blocks that a reorganisation removes on a healthy chain. A deeper one needs its own option, and investigation first. */
 export const MAX_REORG_BLOCKS = 64;
 
-type ReconcileErrorCode = 'nothing_scanned' | 'node_behind' | 'not_confirmed' | 'reorg_too_deep' | 'deployment_gone';
+type ReconcileErrorCode =
+  'nothing_scanned' | 'node_behind' | 'not_confirmed' | 'chain_changed' | 'reorg_too_deep' | 'deployment_gone';
 
 /** The ledger can't be reconciled with the chain as it is now. Nothing was changed. */
 export class ReconcileError extends Error {
@@ -46,14 +48,28 @@ export interface ReconcilePlan {
 }
 
 /**
- * Compares the newest blocks of the ledger with the chain, as the majority of the endpoints has it. Returns null when nothing is to be
- * taken back. Reads only. Throws ReconcileError, `reorg_too_deep` for more than MAX_REORG_BLOCKS unless `deep` says that they may be
- * taken back: then a majority must also agree on the last block that is kept.
+ * Compares the newest blocks of the ledger with the chain, as the majority of the endpoints has it: no single endpoint can hide a
+ * reorganisation, invent one, or say that the chain is behind. Returns null when nothing is to be taken back. Reads only. Throws
+ * ReconcileError, `not_confirmed` where the endpoints don't decide it, `reorg_too_deep` for more than MAX_REORG_BLOCKS unless `deep` says that
+ * they may be taken back: then a majority must also agree on the last block that is kept.
  */
 export async function planReconcile(
   db: Db,
   rpc: RpcPool,
-  { deploymentBlock, deep = false }: { deploymentBlock: number; deep?: boolean },
+  options: { deploymentBlock: number; deep?: boolean },
+): Promise<ReconcilePlan | null> {
+  try {
+    return await planOf(db, rpc, options);
+  } catch (error) {
+    if (error instanceof NoMajorityError) throw new ReconcileError('not_confirmed', error.message);
+    throw error;
+  }
+}
+
+async function planOf(
+  db: Db,
+  rpc: RpcPool,
+  { deploymentBlock, deep = false }: Parameters<typeof planReconcile>[2],
 ): Promise<ReconcilePlan | null> {
   const head = await lastGeneration(db.knex);
   if (head === null) throw new ReconcileError('nothing_scanned', 'the ledger has not scanned a block yet');
@@ -73,16 +89,17 @@ export async function planReconcile(
   return readTx(db, (q) => describe(q, rpc, head, common, deploymentBlock));
 }
 
-/** The chain's blocks at the same heights, as far as it has them. */
+/** The chain's blocks at the same heights, as far as a majority of the endpoints has them. */
 async function readChain(rpc: RpcPool, ours: readonly ScannedBlock[], head: GenerationRow): Promise<Header[]> {
-  const top = await readHead(rpc);
-  const numbers = ours.map(({ number }) => number).filter((number) => number <= top.number);
-  const chain = await readHeaders(rpc, numbers);
-  const behind = top.number < head.toBlock;
+  const from = ours.at(-1)?.number ?? head.toBlock;
+  const reached = await majorityHeight(rpc);
+  const chain = await proveHeaders(rpc, { from, to: Math.min(reached, head.toBlock) });
+  const top = chain.at(-1)?.number ?? Math.min(reached, from - 1);
+  const behind = top < head.toBlock;
   if (behind && chain.every((block) => ours.find(({ number }) => number === block.number)?.hash === block.hash)) {
     throw new ReconcileError(
       'node_behind',
-      `the chain ends at block ${top.number} and block ${head.toBlock} is scanned; wait for the node`,
+      `the chain ends at block ${top} and block ${head.toBlock} is scanned; wait for the node`,
     );
   }
   return chain;
@@ -111,7 +128,7 @@ async function commonFurther(
       `block ${oldest.number} has changed, too: more than ${MAX_REORG_BLOCKS} blocks are only taken back with --deep`,
     );
   }
-  const common = (await firstLost(q, rpc, { from: deploymentBlock, known: oldest })) - 1;
+  const common = (await firstLost(q, rpc.endpoints, { from: deploymentBlock, known: oldest })) - 1;
   const kept = await blockAt(q, common);
   if (kept !== null && !(await isConfirmed(rpc.endpoints, kept))) {
     throw new ReconcileError(
@@ -123,19 +140,21 @@ async function commonFurther(
 }
 
 /**
- * The lowest block from `from` on that the ledger has and the endpoint does not, given that it does not have `known`: whatever lies before one
- * that both have, both have.
+ * The lowest block from `from` on that the ledger has and a majority of the endpoints does not, given that it does not have `known`: whatever lies
+ * before one that both have, both have. Throws NoMajorityError.
  */
 async function firstLost(
   q: Queryable,
-  rpc: Rpc,
+  endpoints: RpcPool['endpoints'],
   { from, known }: { from: number; known: KnownBlock },
 ): Promise<number> {
   let [common, lost] = [from - 1, known.number];
   while (lost - common > 1) {
     const middle = Math.floor((common + lost) / 2);
     const ours = await blockAt(q, middle);
-    if (ours === null || ours.hash === (await readBlock(rpc, middle))?.hash) common = middle;
+    const isCommon = ours === null || (await isOnChain(endpoints, ours));
+    if (isCommon === null) throw new NoMajorityError(`the endpoints don't decide whether block ${middle} is lost`);
+    if (isCommon) common = middle;
     else lost = middle;
   }
   return lost;
@@ -146,11 +165,11 @@ async function firstLost(
  */
 export async function lostSince(
   q: Queryable,
-  rpc: Rpc,
+  endpoints: RpcPool['endpoints'],
   { from, known, logger }: { from: number; known: KnownBlock; logger: Logger },
 ): Promise<number> {
   try {
-    return await firstLost(q, rpc, { from, known });
+    return await firstLost(q, endpoints, { from, known });
   } catch (error) {
     logger.warn({ err: error }, 'the first lost block could not be found');
     return known.number;
@@ -183,7 +202,8 @@ async function describe(
 async function blockBefore(q: Queryable, rpc: RpcPool, deploymentBlock: number): Promise<ReversalRequest['block']> {
   const first = await oldestBlock(q);
   if (first === null) throw new ReconcileError('nothing_scanned', 'the ledger has no block');
-  const [header] = first.number === 0 ? [] : await readHeaders(rpc, [first.number - 1]);
+  const before = { from: first.number - 1, to: first.number - 1 };
+  const [header] = first.number === 0 ? [] : await proveHeaders(rpc, before);
   if (header === undefined || header.hash !== first.parentHash || first.number > deploymentBlock) {
     throw new ReconcileError('deployment_gone', `the chain has lost block ${first.number - 1}, before the deployment`);
   }

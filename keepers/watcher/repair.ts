@@ -1,6 +1,8 @@
 /** Finds bookings that differ from the chain, and the block from which the chain is to be read again. */
+import { judgeHoldings, type Said } from '../../core/holdings.js';
 import type { Address, Hex } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
+import { blockAt } from '../../ledger/chain/blocks.js';
 import { toChainFill } from '../../ledger/chain/fills.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
@@ -12,12 +14,13 @@ import {
   type BalanceDelta,
   type ReversalRequest,
 } from '../../ledger/chain/reversals.js';
-import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
+import { UNATTRIBUTED, VAULT, type Db, type GenerationRow, type Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
-import type { Rpc } from '../chain/rpc.js';
 import { NO_CLAIMS, custodyEvent } from './derive/custody.js';
 import { ReconcileError } from './reconcile.js';
+import type { KnownBlock } from './scan/canonical.js';
 import type { ProveBlocks } from './scan/cross-check.js';
+import { majorityOf } from './scan/majority.js';
 import { proveRange } from './scan/prove-range.js';
 import type { SeenEvent } from './scan/scan.js';
 import { StateMissingError, readBalancesAt } from './tokens/tokens.js';
@@ -65,7 +68,7 @@ const SPAN = 200;
 /**
  * Compares everything that is booked with the chain, from the deployment or from a block on. Returns null when nothing differs. Reads only.
  * The chain is proven as a scan proves it; where it seems to differ from what is booked, every block that may hold an event of ours is proven from its
- * receipts before that is said. Throws ReconcileError, NoMajorityError when the endpoints don't decide what the chain is, and RpcUnavailableError when
+ * receipts before that is said. Throws ReconcileError, `chain_changed` where the chain has other blocks than the ledger, NoMajorityError when the endpoints don't decide what the chain is, and RpcUnavailableError when
  * none of them answers what fits together.
  */
 export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promise<RepairPlan | null> {
@@ -83,7 +86,8 @@ export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promis
     const to = Math.min(from + SPAN - 1, head.toBlock);
     const booked = await readBooked(q, from, to);
     const compare = async (prove: ProveBlocks) => {
-      const { events } = await proveRange(rpc, { from, to, addresses, prove });
+      const { blocks, events } = await proveRange(rpc, { from, to, addresses, prove });
+      await requireSame(q, head, blocks.at(-1)!);
       const seen = events.flatMap((one) => ofEvent(one, ids));
       return { missing: without(seen, booked), excess: without(booked, seen) };
     };
@@ -114,6 +118,16 @@ export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promis
     differences,
     balances: await balancesReversed(q, reversal),
   };
+}
+
+/**
+ * Throws ReconcileError unless the ledger has this block, and with it all before: what differs because of other blocks must be taken back as
+ * a reorganisation, or what was settled for a lost request would be sent again.
+ */
+async function requireSame(q: Queryable, head: GenerationRow, { number, hash }: KnownBlock): Promise<void> {
+  const ours = number === head.toBlock ? head.blockHash : ((await blockAt(q, number))?.hash ?? hash);
+  if (ours === hash) return;
+  throw new ReconcileError('chain_changed', `the chain has ${hash} as block ${number}, the ledger ${ours}; try again`);
 }
 
 const keyOf = ({ kind, blockNumber, txHash, what }: Booking): string => `${kind} ${blockNumber} ${txHash} ${what}`;
@@ -200,31 +214,62 @@ async function readBooked(q: Queryable, from: number, to: number): Promise<Booki
   return [...custody, ...fills, ...posts, ...resets, ...orders];
 }
 
-/** The same, or null where the endpoints have no state of that block any more. */
+/**
+ * What the vault has of each token at the newest scanned block beyond the rows; tokens that do not say are left out. Null where too few endpoints have
+ * state of that block to decide it.
+ */
 export async function holdingsIfKnown(
-  ...of: Parameters<typeof compareHoldings>
+  q: Queryable,
+  rpc: RpcPool,
+  custodian: Address,
+  head: { toBlock: number; blockHash: Hex },
 ): Promise<RepairPlan['differences'] | null> {
-  return compareHoldings(...of).catch((error: unknown) => {
+  const tokens = [...new Set((await readMarkets(q)).flatMap(({ base, quote }) => [base.address, quote.address]))];
+  const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
+  const block = { number: head.toBlock, hash: head.blockHash };
+  const votes = await holdingsVotes(rpc, custodian, tokens, block).catch((error: unknown) => {
     if (error instanceof StateMissingError) return null;
     throw error;
   });
-}
-
-/** What the vault has of each token at the newest scanned block beyond the rows; tokens that do not say are left out. */
-export async function compareHoldings(
-  q: Queryable,
-  rpc: Rpc,
-  custodian: Address,
-  head: { toBlock: number; blockHash: Hex },
-): Promise<RepairPlan['differences']> {
-  const tokens = [...new Set((await readMarkets(q)).flatMap(({ base, quote }) => [base.address, quote.address]))];
-  const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
-  const held = await readBalancesAt(rpc, custodian, tokens, { number: head.toBlock, hash: head.blockHash });
+  if (votes === null) return null;
   return tokens.flatMap((token) => {
-    const said = held.get(token);
-    const units = typeof said === 'bigint' ? said - (vault.get(token) ?? 0n) : 0n;
+    const units = differenceOf(votes.get(token)!, vault.get(token) ?? 0n) ?? 0n;
     return units === 0n ? [] : [{ token, units }];
   });
+}
+
+/** What each endpoint says that the vault holds at a block, one vote each; null where no majority of all endpoints says anything. */
+export async function holdingsVotes(
+  rpc: RpcPool,
+  custodian: Address,
+  tokens: readonly Address[],
+  block: KnownBlock,
+): Promise<Map<Address, Said[]> | null> {
+  const needed = majorityOf(rpc.endpoints.length);
+  const votes = await rpc.survey((one) => readBalancesAt(one, custodian, tokens, block), needed);
+  if (votes.length < needed) return null;
+  return new Map(tokens.map((token) => [token, votes.flatMap(({ answer }) => answer.get(token) ?? [])]));
+}
+
+/**
+ * What the vault has of a token beyond what is expected, by as many endpoints as it takes to believe it; where they contradict each other, the
+ * least that one says, so that none of them hides a loss. Null when none says a balance.
+ */
+export function differenceOf(votes: readonly Said[], expectedUnits: bigint): bigint | null {
+  const verdict = judgeHoldings(votes, expectedUnits);
+  switch (verdict.kind) {
+    case 'agreed':
+      return 0n;
+    case 'silent':
+      return null;
+    case 'different':
+    case 'doubt':
+      return verdict.differenceUnits;
+    case 'contradicted':
+      return votes
+        .filter((one) => typeof one === 'bigint')
+        .reduce((least, units) => (units - expectedUnits < least ? units - expectedUnits : least), 0n);
+  }
 }
 
 /**

@@ -184,7 +184,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       }
       if (!(error instanceof CanonicalMismatchError)) throw error;
       const known = { number: error.blockNumber, hash: last!.hash };
-      const fromBlock = await lostSince(db.knex, rpc, { from: deps.deploymentBlock, known, logger });
+      const fromBlock = await lostSince(db.knex, rpc.endpoints, { from: deps.deploymentBlock, known, logger });
       await halt({ code: 'canonical_mismatch', message: error.message, fromBlock });
     }
   }

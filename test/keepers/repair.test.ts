@@ -4,7 +4,7 @@ import { Interface, MaxUint256 } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import type { RpcPool } from '../../keepers/chain/pool.js';
-import { RpcResponseError } from '../../keepers/chain/rpc.js';
+import { RpcResponseError, type Rpc } from '../../keepers/chain/rpc.js';
 import { planReconcile, type ReconcileError } from '../../keepers/watcher/reconcile.js';
 import { planRepair } from '../../keepers/watcher/repair.js';
 import type { VerifyReport } from '../../keepers/verify/verify.js';
@@ -46,22 +46,18 @@ describe('repair', function () {
     let forgetState = false;
     /** An endpoint that may have the state of the newest block only. */
     const endpoint = (): RpcPool => {
-      const check = async (method: string, params: readonly unknown[]): Promise<void> => {
-        if (!forgetState || method !== 'eth_call') return;
-        const newest = await one.chain.rpc.call('eth_blockNumber');
-        if (params[1] !== newest) throw new RpcResponseError(method, -32_000, 'missing trie node', null);
+      const forgetful = (rpc: Rpc): Rpc => {
+        const call: Rpc['call'] = async (method, params = []) => {
+          const isState = forgetState && method === 'eth_call';
+          if (isState && params[1] !== (await one.chain.rpc.call('eth_blockNumber')))
+            throw new RpcResponseError(method, -32_000, 'missing trie node', null);
+          return rpc.call(method, params);
+        };
+        return { name: rpc.name, call, batch: (all) => Promise.all(all.map((each) => call(each.method, each.params))) };
       };
-      return {
-        ...one.pool,
-        async call(method, params = []) {
-          await check(method, params);
-          return one.pool.call(method, params);
-        },
-        async batch(requests) {
-          for (const { method, params } of requests) await check(method, params);
-          return one.pool.batch(requests);
-        },
-      };
+      const { pool } = one;
+      const survey: RpcPool['survey'] = (ask, ...how) => pool.survey((rpc) => ask(forgetful(rpc)), ...how);
+      return { ...pool, ...forgetful(pool), survey };
     };
     const plan = (from?: number) => planRepair(one.db, endpoint(), { ...deps(), from });
     const causes = async (): Promise<string[]> => {

@@ -24,7 +24,14 @@ export async function confirmMismatch(endpoints: RpcPool['endpoints'], known: Kn
 
 /** Whether a majority of all endpoints has this very block. */
 export async function isConfirmed(endpoints: RpcPool['endpoints'], known: KnownBlock): Promise<boolean> {
-  return isMajority((await poll(endpoints, known)).same, endpoints);
+  return (await isOnChain(endpoints, known)) === true;
+}
+
+/** True when a majority of all endpoints has this very block, false when a majority has others at its height, null when neither. */
+export async function isOnChain(endpoints: RpcPool['endpoints'], known: KnownBlock): Promise<boolean | null> {
+  const { same, others } = await poll(endpoints, known);
+  if (isMajority(same, endpoints)) return true;
+  return isMajority(others.length, endpoints) ? false : null;
 }
 
 const isMajority = (count: number, endpoints: RpcPool['endpoints']): boolean => 2 * count > endpoints.length;

@@ -1,5 +1,6 @@
 import { toSafeInt } from '../../../core/amounts.js';
 import type { Hex } from '../../../core/types.js';
+import type { RpcPool } from '../../chain/pool.js';
 import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
 import type { KnownBlock } from './canonical.js';
 import { headerRequest, parseHeader } from './headers.js';
@@ -15,6 +16,17 @@ export class NoMajorityError extends Error {
 /** How many of the configured endpoints must agree: more than half. */
 export function majorityOf(endpoints: number): number {
   return Math.floor(endpoints / 2) + 1;
+}
+
+/** The height of the newest block that a majority of all endpoints has reached. Throws NoMajorityError while fewer answer. */
+export async function majorityHeight(pool: Pick<RpcPool, 'endpoints' | 'survey'>): Promise<number> {
+  const total = pool.endpoints.length;
+  const needed = majorityOf(total);
+  const votes = await pool.survey(async (one) => toSafeInt(BigInt((await one.call('eth_blockNumber')) as Hex)), needed);
+  const height = votes.map(({ answer }) => answer).sort((a, b) => b - a)[needed - 1];
+  if (height === undefined)
+    throw new NoMajorityError(`${votes.length} of ${total} endpoints say how far the chain is, ${needed} must`);
+  return height;
 }
 
 /** What the other endpoints answer about a block of one endpoint. */

@@ -4,10 +4,20 @@ import type { RpcPool } from '../../chain/pool.js';
 import type { ProveBlocks } from './cross-check.js';
 import { NoMajorityError } from './majority.js';
 import { createProofs } from './proof.js';
-import { scanRange, type Scan } from './scan.js';
+import type { Header } from './headers.js';
+import { confirmedHeaders, scanRange, type Scan } from './scan.js';
 
 /** Most blocks read at a time. */
 const SPAN = 200;
+
+/**
+ * The headers of consecutive blocks as a majority of the endpoints has them, lowest first, and no further than it is. Tries the endpoints in turn, and
+ * throws as `proveRange`.
+ */
+export function proveHeaders(pool: RpcPool, range: { from: number; to: number }): Promise<Header[]> {
+  const proofs = createProofs({ rpc: pool, prove: 'events', nowMs: () => performance.now() });
+  return pool.attempt((one) => confirmedHeaders(one, range, proofs.context(one)));
+}
 
 /**
  * Reads a range of blocks again and proves every one of it that can hold an event of `addresses`, from its receipts: for a range whose

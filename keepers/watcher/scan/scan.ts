@@ -90,6 +90,31 @@ export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext
   return { blocks: headers.map(scannedBlock), events: decodeAll(proven) };
 }
 
+/**
+ * The headers of blocks `from..to` as one endpoint has them, proven as those of a scan: a majority of all endpoints names the last one. Fewer, or
+ * none, where the majority is not that far. Of two endpoints, one is never believed alone: what follows from it is not read again. Throws as
+ * `scanRange`.
+ */
+export async function confirmedHeaders(
+  rpc: Rpc,
+  { from, to }: { from: number; to: number },
+  context: ScanContext,
+): Promise<Header[]> {
+  const headers = await readHeaders(
+    rpc,
+    Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i),
+  );
+  const last = headers.at(-1);
+  if (last === undefined) return [];
+  checkLinks(rpc, headers, null);
+  const confirmation = await confirmBlock(rpc, last, context.witnesses, context.silence);
+  if (confirmation.kind === 'ahead') return confirmedHeaders(rpc, { from, to: confirmation.height }, context);
+  if (confirmation.kind === 'alone')
+    throw new NoMajorityError(`only ${rpc.name} of two endpoints answers for block ${last.number}`);
+  await checkHeaders(rpc, headers, context);
+  return headers;
+}
+
 function scannedBlock({ number, hash, parentHash, timestampSec }: ScannedBlock): ScannedBlock {
   return { number, hash, parentHash, timestampSec };
 }

@@ -3,10 +3,11 @@ import { ENOUGH_VOTES, isRobbed, judgeHoldings, type HoldingsVerdict, type Said 
 import type { Address } from '../../../core/types.js';
 import type { LedgerEntry, ScannedBlock, TokenFinding } from '../../../ledger/types.js';
 import type { RpcPool } from '../../chain/pool.js';
-import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
-import { MissingEventError, type ProveEvents } from '../scan/event-proof.js';
+import type { Rpc } from '../../chain/rpc.js';
+import type { ProveEvents } from '../scan/event-proof.js';
 import { surplusEntries, withdrawnSurplusEntries } from '../derive/postings.js';
-import { readBalancesAt } from './tokens.js';
+import { createProvenBlocks } from './proven-blocks.js';
+import { OtherBlockError, readBalancesAt } from './tokens.js';
 import type { Scan } from '../scan/scan.js';
 import { createTransferSums } from './transfers.js';
 
@@ -21,17 +22,15 @@ export interface HoldingsPace {
   laterLookSec: number;
   /** A finding ends when nothing was wrong for so long; a token that is right in every other block keeps its finding. */
   calmSec: number;
+  /** Tokens of which the endpoint of the scan says what the ledger does are asked of others, too, at most so often: it can hide a loss for no longer. */
+  othersLookSec: number;
 }
 
-export const HOLDINGS_PACE: HoldingsPace = { surplusIntervalSec: 60, laterLookSec: 30, calmSec: 60 };
+export const HOLDINGS_PACE: HoldingsPace = { surplusIntervalSec: 60, laterLookSec: 30, calmSec: 60, othersLookSec: 60 };
 
 /** A token that does not answer, or whose balance falls by itself, is asked at most so often. */
 const RESTING_INTERVAL_SEC = 10;
 const RESTING: readonly string[] = ['no_answer', 'bad_answer', 'balance_decreased'];
-/** Blocks that are proven in one scan, for all tokens together. */
-const PROVE_SPAN = 256;
-/** Ranges of proven blocks that are remembered. */
-const PROVEN_RANGES = 64;
 interface HoldingsDeps {
   rpc: RpcPool;
   vault: Address;
@@ -48,6 +47,8 @@ interface HoldingsQuestion {
   scan: Scan;
   tokens: readonly Address[];
   block: ScannedBlock;
+  /** Others have the state of the block, too; most keep only that of new ones. */
+  isNearHead: boolean;
   /** The block before the scan, and what the ledger says that the vault held then and holds now. */
   lastBlock: number;
   beforeUnits(token: Address): bigint;
@@ -84,9 +85,10 @@ interface Lasting {
   differenceUnits: bigint;
 }
 
-interface BlockRange {
-  from: number;
-  to: number;
+/** Where ledger and vault were the same. */
+interface Agreement {
+  blockNumber: number;
+  units: bigint;
 }
 
 type Found = Pick<TokenFinding, 'state' | 'code' | 'message' | 'differenceUnits'>;
@@ -95,7 +97,7 @@ type Found = Pick<TokenFinding, 'state' | 'code' | 'message' | 'differenceUnits'
  * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, wait and see, put the
  * token into quarantine, or, where transfers took of every token, halt. One endpoint's answer does not suffice: a second one must report
  * the same for the same block, or a single one must keep reporting it; and the blocks since the last agreement must be proven to contain no
- * event that the ledger lacks.
+ * event that the ledger lacks. Neither does it suffice for the end of a finding, nor to make one of a quarantine that is less.
  */
 export function createHoldings(deps: HoldingsDeps): Holdings {
   const { rpc, vault, pace, logger } = deps;
@@ -106,9 +108,11 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   /** Of the newest comparison, which may never become durable. */
   const booking = new Map<Address, number>();
   const askedSec = new Map<Address, number>();
-  /** Blocks that hold no event that the ledger lacks, whichever token they were proven for. */
-  let proven: BlockRange[] = [];
-  let blocksToProve = PROVE_SPAN;
+  /** When all tokens were last asked of others. */
+  let othersAskedSec = 0;
+  /** Where as many endpoints as it takes to end a finding last said what the ledger does. */
+  const confirmed = new Map<Address, Agreement>();
+  const proven = createProvenBlocks(deps);
   /** What transfers took out of the vault, as of the newest comparison. */
   const taken = new Map<Address, bigint>();
   /** Differences that the token itself caused, until they change. */
@@ -124,7 +128,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     const { block } = question;
     booking.clear();
     taken.clear();
-    blocksToProve = PROVE_SPAN;
+    proven.begin();
     // Those that may rest may spoil a common request, too.
     const silent = new Set(question.tokens.filter((token) => RESTING.includes(standing(token)?.code ?? '')));
     const asked = question.tokens.filter(
@@ -136,23 +140,32 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       const said = first.get(token);
       return typeof said === 'bigint' ? said - question.afterUnits(token) : null;
     };
-    const waits = (token: Address): boolean => (differenceOf(token) ?? 0n) > 0n && !isDue(token, block);
+    const waits = (token: Address): boolean =>
+      (differenceOf(token) ?? 0n) > 0n && !isDue(token, block) && standing(token)?.state !== 'quarantined';
     const suspects = asked.filter((token) => {
       const difference = differenceOf(token);
       if (difference === null) return true;
-      return difference !== 0n && difference !== ownDoing.get(token) && !waits(token);
+      if (difference === 0n) return standing(token) !== undefined;
+      return difference !== ownDoing.get(token) && !waits(token);
     });
-    const votes = await readVotes(suspects, block, first, silent);
+    const isOthersTurn = question.isNearHead && block.timestampSec - othersAskedSec >= pace.othersLookSec;
+    if (isOthersTurn) othersAskedSec = block.timestampSec;
+    const doubted = isOthersTurn ? asked.filter((token) => !waits(token)) : suspects;
+    const votes = await readVotes(doubted, suspects.length === 0, block, first, silent);
     const comparison: HoldingsComparison = { entries: [], held: [], halt: null, findings: [], differences: [] };
     for (const token of asked) {
       if (waits(token)) {
         wait(token, differenceOf(token)!, question, comparison);
         continue;
       }
-      const said = votes.get(token) ?? [first.get(token) ?? 'no_answer'];
+      const heard = votes.get(token);
+      const isUnheard = heard === undefined || (heard.length === 0 && !suspects.includes(token));
+      const said = isUnheard ? [first.get(token) ?? 'no_answer'] : heard;
+      const expected = question.afterUnits(token);
       // Of two endpoints, one that does not answer leaves the other one alone; of more, silence makes a difference wait.
-      const isAlone = rpc.endpoints.length <= 2 && said.length === 1;
-      await judge(token, judgeHoldings(said, question.afterUnits(token)), question, comparison, isAlone);
+      const isAlone = said.length === 1 && rpc.endpoints.length <= (isUnheard ? 1 : 2);
+      const isEnough = isAlone || said.filter((units) => units === expected).length >= ENOUGH_VOTES;
+      await judge(token, judgeHoldings(said, expected), question, comparison, { isAlone, isEnough });
     }
     await haltIfRobbed(question, comparison);
     return comparison;
@@ -177,9 +190,13 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     for (const [token, units] of robbed) into.held.push({ token, units: question.afterUnits(token) - units });
   }
 
-  /** What each endpoint says of these tokens, one vote each; the only endpoint has voted already. */
+  /**
+   * What each endpoint says of these tokens, one vote each; the only endpoint has voted already. Where nothing is in doubt, an endpoint that does not
+   * have the block yet is held to nothing.
+   */
   async function readVotes(
     tokens: readonly Address[],
+    isRoutine: boolean,
     block: ScannedBlock,
     first: ReadonlyMap<Address, Said>,
     silent: ReadonlySet<Address>,
@@ -187,9 +204,12 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     if (tokens.length === 0 || rpc.endpoints.length === 1)
       return new Map(tokens.map((token) => [token, [first.get(token) ?? 'no_answer']]));
     // An endpoint that does not answer must not hold up the scan, and with it every market, for as long as a token is in doubt.
-    const surveyed = await rpc
-      .survey((endpoint) => readBalancesAt(endpoint, vault, tokens, block, silent), ENOUGH_VOTES, true, false)
-      .catch(() => []);
+    const ask = (endpoint: Rpc): Promise<Map<Address, Said>> =>
+      readBalancesAt(endpoint, vault, tokens, block, silent).catch((error: unknown) => {
+        if (isRoutine && error instanceof OtherBlockError) return new Map();
+        throw error;
+      });
+    const surveyed = await rpc.survey(ask, ENOUGH_VOTES, true, false).catch(() => []);
     const votes = new Map<Address, Said[]>();
     for (const token of tokens) {
       const said = surveyed.flatMap(({ answer }) => answer.get(token) ?? []);
@@ -221,16 +241,20 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     verdict: HoldingsVerdict,
     question: HoldingsQuestion,
     into: HoldingsComparison,
-    isAlone: boolean,
+    { isAlone, isEnough }: { isAlone: boolean; isEnough: boolean },
   ): Promise<void> {
     const { block } = question;
     const expected = question.afterUnits(token);
+    const before = standing(token);
     const agree = (): void => {
       into.held.push({ token, units: expected });
       into.differences.push({ token, differenceUnits: 0n });
     };
     if (verdict.kind === 'agreed') {
       lasting.delete(token);
+      // Too few say so: it counts neither for the end of a finding nor against it.
+      if (before !== undefined && !isEnough) return stay(before, into);
+      if (isEnough) confirmed.set(token, { blockNumber: block.number, units: expected });
       ownDoing.delete(token);
       agree();
       return calm(token, question, into);
@@ -245,6 +269,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       return note(token, { state: 'quarantined', code: verdict.code, message, differenceUnits: null }, question, into);
     }
     if (verdict.kind === 'contradicted') {
+      if (before?.state === 'quarantined') return stay(before, into);
       agree();
       const message = 'endpoints do not agree on what the vault holds of it, one of them with the ledger';
       const found = { state: 'doubt', code: 'endpoints_disagree', message, differenceUnits: 0n } as const;
@@ -256,9 +281,18 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       return undefined;
     }
     const believed = verdict.kind === 'different' ? verdict.differenceUnits : outlasted(token, verdict, block, isAlone);
-    if (believed === null) return doubt(token, verdict.differenceUnits, question, into);
+    if (believed === null) {
+      const isLess = verdict.differenceUnits > 0n || before?.code === 'shortfall';
+      if (before?.state === 'quarantined' && isLess) return stay(before, into);
+      return doubt(token, verdict.differenceUnits, question, into);
+    }
     if (believed > 0n) return surplus(token, believed, question, into);
     return shortage(token, -believed, question, into);
+  }
+
+  /** Too few endpoints say otherwise for a finding to become another one. */
+  function stay({ token, differenceUnits }: TokenFinding, into: HoldingsComparison): void {
+    into.differences.push({ token, differenceUnits: differenceUnits ?? 0n });
   }
 
   /** The difference that the only endpoint has reported for long enough; null before that, or with several endpoints. */
@@ -312,11 +346,12 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     into: HoldingsComparison,
   ): Promise<void> {
     const { block } = question;
-    if (!(await isProven(token, question))) return wait(token, units, question, into);
+    if (!isDue(token, block) || !(await isProven(token, question))) return wait(token, units, question, into);
     logger.error({ token, surplusUnits: units.toString() }, 'the vault holds more than the ledger explains');
     into.entries.push(...surplusEntries(`surplus:${token}:${block.number}`, token, units));
     into.held.push({ token, units: question.afterUnits(token) + units });
     into.differences.push({ token, differenceUnits: 0n });
+    confirmed.set(token, { blockNumber: block.number, units: question.afterUnits(token) + units });
     booking.set(token, block.timestampSec);
     settled(token, question, into);
   }
@@ -361,6 +396,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       into.entries.push(...withdrawnSurplusEntries(`surplus-back:${token}:${block.number}`, token, units));
       into.held.push({ token, units: question.afterUnits(token) - units });
       into.differences.push({ token, differenceUnits: 0n });
+      confirmed.set(token, { blockNumber: block.number, units: question.afterUnits(token) - units });
       return settled(token, question, into);
     }
     ownDoing.set(token, -units);
@@ -378,44 +414,16 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   }
 
   /** Where the ledger and the vault were last agreed, as far as that is not of another history. */
-  function agreedAt(token: Address, question: HoldingsQuestion): { blockNumber: number; units: bigint } {
-    const agreed = standing(token)?.agreed ?? null;
+  function agreedAt(token: Address, question: HoldingsQuestion): Agreement {
+    const agreed = standing(token)?.agreed ?? confirmed.get(token) ?? null;
     if (agreed !== null && agreed.blockNumber <= question.lastBlock) return agreed;
     return { blockNumber: question.lastBlock, units: question.beforeUnits(token) };
   }
 
-  /** The first block from `from` on that is not proven. */
-  function firstUnproven(from: number): number {
-    let first = from;
-    for (;;) {
-      const known = proven.find((range) => range.from <= first && first <= range.to);
-      if (known === undefined) return first;
-      first = known.to + 1;
-    }
-  }
-
-  /** Proves a part of the blocks since the last agreement, each once for all tokens; true once all are. */
-  async function isProven(token: Address, question: HoldingsQuestion): Promise<boolean> {
-    const head = question.block.number;
-    const from = firstUnproven(agreedAt(token, question).blockNumber + 1);
-    if (from > head) return true;
-    if (blocksToProve <= 0) return false;
-    const next = Math.min(head + 1, ...proven.filter((range) => range.from > from).map((range) => range.from));
-    const to = Math.min(next - 1, from + blocksToProve - 1);
-    try {
-      await deps.prove({ from, to }, question.scan, question.rpc);
-    } catch (error) {
-      // That nothing can be proven at the moment must not keep anything else from being scanned, nor be tried for each token.
-      if (error instanceof MissingEventError || error instanceof RpcContradictionError) throw error;
-      logger.warn({ token, from, to, err: error }, 'blocks could not be proven; a difference waits');
-      blocksToProve = 0;
-      return false;
-    }
-    blocksToProve -= to - from + 1;
-    const before = proven.find((range) => range.to === from - 1);
-    if (before === undefined) proven = [...proven, { from, to }].slice(-PROVEN_RANGES);
-    else before.to = to;
-    return firstUnproven(from) > head;
+  /** Whether the blocks since the last agreement hold no event that the ledger lacks, as far as that can be proven now. */
+  function isProven(token: Address, question: HoldingsQuestion): Promise<boolean> {
+    const range = { from: agreedAt(token, question).blockNumber + 1, to: question.block.number };
+    return proven.covers(range, { token, scan: question.scan, rpc: question.rpc });
   }
 
   /** The difference is booked: from here on ledger and vault are agreed. */
@@ -465,8 +473,9 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       findings = new Map(loaded.filter(({ cause }) => cause === 'holdings').map((one) => [one.token, one]));
       // Times, too: a reorganisation may have taken the blocks back that they are of.
       transfers.clear();
-      for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, ownDoing, taken]) map.clear();
-      proven = [];
+      for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, ownDoing, taken, confirmed]) map.clear();
+      othersAskedSec = 0;
+      proven.clear();
     },
     compare,
     committed(stored) {

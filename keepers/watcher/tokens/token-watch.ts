@@ -102,6 +102,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
       const compared = await holdings.compare({
         rpc: question.rpc,
         scan,
+        isNearHead,
         tokens: tokens.map(({ address }) => address),
         block,
         lastBlock,

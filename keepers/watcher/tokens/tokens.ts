@@ -6,7 +6,7 @@ import type { Address, Hex, Token } from '../../../core/types.js';
 import type { SaidOfToken } from '../../../ledger/types.js';
 import { RpcContradictionError, RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
 import type { KnownBlock } from '../scan/canonical.js';
-import { parseHeader, requireHeader } from '../scan/headers.js';
+import { parseHeader } from '../scan/headers.js';
 
 const SYMBOL = '0x95d89b41';
 const DECIMALS = '0x313ce567';
@@ -76,9 +76,14 @@ async function executes(rpc: Rpc, at: string): Promise<boolean> {
 const isExecutionFailure = (error: RpcResponseError): boolean =>
   error.code === REVERTED || EXECUTION_FAILED.test(error.message);
 
+/** The endpoint does not have the block that is asked about, or another one at its height. */
+export class OtherBlockError extends RpcUnavailableError {
+  override readonly name = 'OtherBlockError';
+}
+
 /**
  * Balance of `holder` in each token at the end of a block. Those in `apart` are asked one by one, since one that reverts spoils a common request. Throws
- * RpcUnavailableError when the endpoint that answers has another block at that height: what it says of holdings is of another history, and must
+ * OtherBlockError when the endpoint that answers has another block at that height: what it says of holdings is of another history, and must
  * neither halt the ledger nor be booked.
  */
 export async function readBalancesAt(
@@ -127,8 +132,10 @@ async function askTogether(
 }
 
 function requireSame(rpc: Rpc, header: unknown, { number, hash }: KnownBlock): void {
-  if (requireHeader(rpc, parseHeader(header), number).hash !== hash)
-    throw new RpcUnavailableError(`${rpc.name} has another block ${number} than the one that was scanned`);
+  const found = parseHeader(header);
+  if (found === null || found.number !== number) throw new OtherBlockError(`${rpc.name} lacks block ${number}`);
+  if (found.hash !== hash)
+    throw new OtherBlockError(`${rpc.name} has another block ${number} than the one that was scanned`);
 }
 
 const balanceOf = (holder: Address): Hex => `${BALANCE_OF}${wordOf(holder)}`;

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
 import { readMarkets } from '../../../ledger/chain/markets.js';
 import { RpcResponseError, RpcUnavailableError } from '../../../keepers/chain/rpc.js';
+import { HOLDINGS_PACE } from '../../../keepers/watcher/tokens/holdings.js';
 import { verifyLedger } from '../../../keepers/verify/verify.js';
 import { forEachDatabase, type OpenTestDb } from '../../support/db.js';
 import { lieOn, more } from '../../support/nodes/lying-tokens.js';
@@ -152,7 +153,8 @@ forEachDatabase((name, open: OpenTestDb) =>
     });
 
     it('a stranger who gives a unit in every block: a booking per minute, and deposits and fills go on', async () => {
-      await start({ endpoints: 2 });
+      // Only what gifts cause is counted.
+      await start({ endpoints: 2, watcher: { holdingsPace: { ...HOLDINGS_PACE, othersLookSec: 86_400 } } });
       let asked = 0;
       const { endpoints } = world.pool;
       for (const endpoint of endpoints) {
@@ -194,6 +196,8 @@ forEachDatabase((name, open: OpenTestDb) =>
       await start({
         endpoints: 2,
         watcher: {
+          // Agreed on at each look.
+          holdingsPace: { ...HOLDINGS_PACE, othersLookSec: 0 },
           async proveEvents({ from, to }) {
             asked.push([from, to]);
             if (!proves) throw new Error('no majority');

@@ -86,3 +86,37 @@ export function inUpperCase(name: string, behind: Rpc): Rpc {
     batch: async (requests) => (await behind.batch(requests)).map(raised),
   };
 }
+
+/** The endpoint with the blocks, receipts and logs that it has now, whatever the chain becomes; all else is asked of the chain. */
+export async function stuck(name: string, behind: Rpc): Promise<Rpc> {
+  const head = Number(await behind.call('eth_blockNumber'));
+  const headers: RpcHeaderAnswer[] = [];
+  const receipts = new Map<Hex, RpcReceiptAnswer[]>();
+  for (let number = 0; number <= head; number += 1) {
+    const header = (await behind.call('eth_getBlockByNumber', [toQuantity(number), false])) as RpcHeaderAnswer;
+    headers.push(header);
+    receipts.set(header.hash, (await behind.call('eth_getBlockReceipts', [header.hash])) as RpcReceiptAnswer[]);
+  }
+  async function call(method: string, params: unknown[] = []): Promise<unknown> {
+    switch (method) {
+      case 'eth_blockNumber':
+        return toQuantity(head);
+      case 'eth_getBlockByNumber':
+        return headers[params[0] === 'latest' ? head : Number(params[0])] ?? null;
+      case 'eth_getBlockReceipts':
+        return receipts.get(params[0] as Hex) ?? null;
+      case 'eth_getLogs': {
+        const { fromBlock, toBlock, address } = params[0] as { fromBlock: Hex; toBlock: Hex; address: string[] };
+        const wanted = new Set(address.map((one) => one.toLowerCase()));
+        return headers
+          .slice(Number(fromBlock), Number(toBlock) + 1)
+          .flatMap(({ hash }) => receipts.get(hash)!)
+          .flatMap(({ logs }) => logs)
+          .filter((log) => wanted.has(log.address.toLowerCase()));
+      }
+      default:
+        return behind.call(method, params);
+    }
+  }
+  return { name, call, batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))) };
+}
