@@ -105,6 +105,8 @@ const NOT_POSTER = 'not_poster';
 const POSTS_REVERT = 'posts_revert';
 /** The archive can't be written; after a loss of the database the posts could not be explained. */
 const ARCHIVE_FAILS = 'archive_fails';
+/** What is stored of the order log does not lead to the newest cut. */
+const BOOK_UNREADABLE = 'book_unreadable';
 /** Obstacles that stay until something is sent. */
 const SENDING: readonly (string | null)[] = [FEE_CEILING, POSTS_REVERT, ARCHIVE_FAILS];
 /** Rounds tried for one generation when they fail. */
@@ -260,7 +262,7 @@ export function createPoster(deps: PosterDeps): Poster {
   }
 
   /** A follower that failed half-way is not at any cut; the next round replays anew. */
-  async function readView(): Promise<PosterView | null> {
+  async function readView(isNew = false): Promise<PosterView | null> {
     try {
       const { operatorFloors } = deps;
       return await readPosterView(
@@ -269,9 +271,11 @@ export function createPoster(deps: PosterDeps): Poster {
       );
     } catch (error) {
       memory.restart();
+      if (!(error instanceof LedgerReversedError) && !(error instanceof LogCompactedError)) throw error;
       // A reorganisation reversed part of the follower's state, or the rows after it were compacted; a new follower starts from the
-      // compacted book.
-      if (error instanceof LedgerReversedError || error instanceof LogCompactedError) return readView();
+      // compacted book. What stops that one, too, is not over at once.
+      if (!isNew) return readView(true);
+      block(BOOK_UNREADABLE);
       throw error;
     }
   }

@@ -299,7 +299,7 @@ export function createSettler(deps: SettlerDeps): Settler {
    * this generation first. A touch prolongs a curve that the view saw, or can't land.
    */
   async function stillHolds(tx: Transaction, view: SettlerView): Promise<boolean> {
-    await waitForWriter(db, tx, 'publication');
+    await waitForWriter(tx, 'publication');
     if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
     const quarantined = await readQuarantined(tx);
     if (view.planned.some(({ token }) => quarantined.has(token))) return false;

@@ -83,7 +83,7 @@ export async function verifyCurves(
     const stored = await readSnapshot(q, index, seq);
     const { cut } = publication;
     const before = fills;
-    if (cut.orderSeq < compacted.orderSeq || cut.generation < compacted.generation) {
+    if (cut.orderSeq < compacted.orderSeq || cut.generation < compacted.cutGeneration) {
       foldedCurves += 1;
       await checked(() => checkCompactedPublication(q, market, publication, stored));
       if (stored !== null) fills += await verifyFills(verification, market, { span, posted }, stored);

@@ -47,3 +47,9 @@ export function isTakenBack(reversals: readonly Reversal[], generation: number):
 export function continues(reversals: readonly Reversal[], from: number, to: number): boolean {
   return liveRanges(reversals, to).some((range) => range.from <= from && from <= range.to) || from === 0;
 }
+
+/** The newest generation that is live both after `earlier` and after `later`, 0 for none. */
+export function lastShared(reversals: readonly Reversal[], earlier: number, later: number): number {
+  const shared = liveRanges(reversals, later).findLast(({ from }) => from <= earlier);
+  return shared === undefined ? 0 : Math.min(shared.to, earlier);
+}

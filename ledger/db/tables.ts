@@ -41,6 +41,8 @@ declare module 'knex/types/tables.js' {
       generation: number;
       oid: number;
       time_ms: number;
+      /** Cuts of earlier generations can't be rebuilt. */
+      cut_generation: number;
     };
     folded_orders: {
       oid: number;

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { allOrFirstError, sendChange } from './dialects.js';
+import { allOrFirstError, isSqlite, sendChange } from './dialects.js';
 import { EARLY_BEGIN, RolledBackError } from './pg-client.js';
 import { CommitUnknownError, DatabaseError, WriterLostError, databaseErrorCode } from '../errors.js';
 import { beforeClose } from './db.js';
@@ -257,6 +257,6 @@ export async function readLogHolders(db: Db, logs: readonly LogName[]): Promise<
  * Waits until no transaction of a log's writer is in progress, and blocks the next one until this transaction ends. On SQLite there is one
  * write transaction at a time anyway.
  */
-export async function waitForWriter(db: Db, tx: Transaction, log: LogName): Promise<void> {
-  if (db.kind === 'pg') await tx('writers').where({ log }).forShare().select('epoch');
+export async function waitForWriter(tx: Transaction, log: LogName): Promise<void> {
+  if (!isSqlite(tx)) await tx('writers').where({ log }).forShare().select('epoch');
 }

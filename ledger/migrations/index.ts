@@ -24,7 +24,7 @@ import {
   swapPermits,
   unknownCosts,
 } from './0038-0044-columns.js';
-import { partners, postedErrors, reverts } from './0048-0050-columns.js';
+import { cutGeneration, partners, postedErrors, reverts } from './0048-0051-columns.js';
 import { swapFees } from './0040-swap-fees.js';
 import { limitOrders, paidGas } from './0045-0046-columns.js';
 import { packedBooks } from './0047-packed-books.js';
@@ -73,4 +73,5 @@ export const migrations: readonly Migration[] = [
   reverts,
   partners,
   postedErrors,
+  cutGeneration,
 ];

@@ -7,9 +7,11 @@ import { highest } from '../db/aggregates.js';
 import { rebuildActivity } from '../accounts/rebuild.js';
 import { readUnbackedClaim, unbackedMessage } from '../chain/claims.js';
 import { insertHalt } from '../chain/halts.js';
+import { readMarkets } from '../chain/markets.js';
 import { restartCapital } from '../chain/operator-capital.js';
 import { reverseGenerations, type ReversalRow } from '../chain/reversals.js';
 import { rebuildMarketData } from '../market-data/rebuild.js';
+import { rewindCompactedBook } from '../orders/rewinding.js';
 import { appendOperatorRow } from './operator-log.js';
 import type { Db, Queryable } from '../types.js';
 
@@ -81,7 +83,13 @@ export async function carryOutReconcile(
     const value = String(by.operatorSeq);
     await tx('meta').insert({ key: DERIVED_BY, value }).onConflict('key').merge();
   }
-  if (reversal !== null) await haltIfUnbacked(tx, await reverseGenerations(tx, reversal, by), by);
+  if (reversal !== null) {
+    // Listings may be reversed, too.
+    const markets = await readMarkets(tx);
+    const reversed = await reverseGenerations(tx, reversal, by);
+    await rewindCompactedBook(tx, markets);
+    await haltIfUnbacked(tx, reversed, by);
+  }
   if (capitalOrigin) await restartCapital(tx, by);
 }
 

@@ -17,6 +17,8 @@ export interface CompactionPosition {
   /** Highest oid that the compacted rows opened, and time of the newest of them. */
   oid: number;
   timeMs: number;
+  /** The book gives cuts from this generation on: `generation`, or a later one while a reversal has taken the book back to `generation`. */
+  cutGeneration: number;
 }
 
 /**
@@ -25,12 +27,18 @@ export interface CompactionPosition {
  */
 export type CompactedOrder = OrderLife;
 
-const START: CompactionPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
+const START: CompactionPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0, cutGeneration: 0 };
 
 export async function readCompactionPosition(q: Queryable): Promise<CompactionPosition> {
   const row = await q('fold_position').where({ id: 1 }).first();
   if (row === undefined) return START;
-  return { orderSeq: row.order_seq, generation: row.generation, oid: row.oid, timeMs: row.time_ms };
+  return {
+    orderSeq: row.order_seq,
+    generation: row.generation,
+    oid: row.oid,
+    timeMs: row.time_ms,
+    cutGeneration: row.cut_generation,
+  };
 }
 
 /** Reads the compacted book; `position` must be read in the same transaction. */

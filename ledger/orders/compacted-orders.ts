@@ -12,9 +12,13 @@ import type { Stored } from '../db/tables.js';
 export interface CompactedOrders {
   /** Reads orders that are about to be reduced or filled; those that are not kept stay unknown. */
   load(oids: readonly number[]): Promise<void>;
+  /** Those of these orders that are not kept; they must have been loaded. */
+  unknown(oids: readonly number[]): number[];
+  /** Takes an order back in, as one that was closed then. */
+  restore(order: OpenOrder, closedMs: number): void;
   /** The orders that the row reduces must have been loaded. */
   apply(row: OrderLogRow): void;
-  /** Throws RangeError for an order that is not kept: one with a fill always is. */
+  /** Throws RangeError for an order that is not kept: one with a fill always is, or must be restored before. */
   fill(fills: readonly OrderFill[], timeMs: number): void;
   /** Writes the changes, then deletes closed orders without a fill beyond each maker's `keepClosed` newest ones. */
   store(keepClosed: number): Promise<void>;
@@ -62,6 +66,11 @@ export function createCompactedOrders(
           closings.delete(row.oid);
         }
       }
+    },
+    unknown: (oids) => [...new Set(oids)].filter((oid) => !drafts.has(oid)),
+    restore(order, closedMs) {
+      drafts.set(order.oid, { order, state: 'canceled', closedMs, hasFill: false, wasClosed: false });
+      changed.add(order.oid);
     },
     apply(row) {
       const { timeMs } = row;

@@ -13,6 +13,7 @@ import { allOrFirstError, sendChange } from '../db/dialects.js';
 import { decodeNonces, readCompactionPosition, type CompactionPosition } from './compacted-book.js';
 import { createCompactedOrders, type CompactedOrders } from './compacted-orders.js';
 import { createForgetting } from './forgetting.js';
+import { readForgottenOrders } from './forgotten-orders.js';
 import { lastGeneration } from '../chain/generations.js';
 import { readGenerationEffects, readMarkets } from '../chain/ledger-log.js';
 import { lastOrderSeq, readOrderRows } from './order-log.js';
@@ -147,15 +148,16 @@ export async function compactStep(
   const { orderSeq, oid, timeMs } = afterRows;
   await allOrFirstError([
     orders.store(limits.closedOrders),
-    sendChange(tx, MOVE, [orderSeq, generation, oid, timeMs]),
+    sendChange(tx, MOVE, [orderSeq, generation, oid, timeMs, Math.max(at.cutGeneration, generation)]),
     sendChange(tx, 'delete from order_log where order_seq <= ?', [orderSeq]),
   ]);
   return step;
 }
 
 const MOVE =
-  'insert into fold_position (id, order_seq, generation, oid, time_ms) values (1, ?, ?, ?, ?) on conflict (id) do update ' +
-  'set order_seq = excluded.order_seq, generation = excluded.generation, oid = excluded.oid, time_ms = excluded.time_ms';
+  'insert into fold_position (id, order_seq, generation, oid, time_ms, cut_generation) values (1, ?, ?, ?, ?, ?) ' +
+  'on conflict (id) do update set order_seq = excluded.order_seq, generation = excluded.generation, oid = excluded.oid, ' +
+  'time_ms = excluded.time_ms, cut_generation = excluded.cut_generation';
 
 /** Rows that are read first; how many more a step needs is known from them. */
 const FIRST_PAGE = 20;
@@ -301,11 +303,19 @@ async function compactGenerations(
   const early = effects.findIndex(({ orderFills }) => orderFills.some(({ oid }) => oid > at.oid));
   const taken = early === -1 ? effects : effects.slice(0, early);
   const filling = taken.filter(({ orderFills }) => orderFills.length > 0);
-  await orders.load(filling.flatMap(({ orderFills }) => orderFills.map(({ oid }) => oid)));
+  const oids = filling.flatMap(({ orderFills }) => orderFills.map(({ oid }) => oid));
+  await orders.load(oids);
   const timeMsOf = new Map<number, number>();
   for (const part of chunks(filling.map(({ generation }) => generation))) {
     const times = await tx('generations').whereIn('generation', part).select('generation', 'block_timestamp_ms');
     for (const row of times) timeMsOf.set(row.generation, row.block_timestamp_ms);
+  }
+  const unknown = orders.unknown(oids);
+  for (const order of unknown.length === 0 ? [] : await readForgottenOrders(tx, unknown)) {
+    // When it was closed is no longer known: by its first fill at the latest, since it was forgotten before.
+    const first = filling.find(({ orderFills }) => orderFills.some(({ oid }) => oid === order.oid))!;
+    const timeMs = timeMsOf.get(first.generation)!;
+    orders.restore({ ...order, placedMs: timeMs }, timeMs);
   }
   for (const { generation, orderFills } of filling) orders.fill(orderFills, timeMsOf.get(generation)!);
   return taken.at(-1)?.generation ?? at.generation;

@@ -42,7 +42,7 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
   let generation = 0;
 
   /** Outside a read transaction the compacted book may move between two reads, which then don't belong together. */
-  async function start(q: Queryable): Promise<void> {
+  async function start(q: Queryable, cut: Pick<Cut, 'orderSeq' | 'generation'>): Promise<void> {
     for (let tries = 1; tries <= COMPACTED_BOOK_TRIES; tries += 1) {
       const compacted = await readCompactionPosition(q);
       const restored = await readCompactedBook(q, compacted);
@@ -52,6 +52,8 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
       book = createBook(markets, restored);
       for (const one of counters) progress.set(one.market, one);
       ({ orderSeq, generation } = compacted);
+      if (cut.orderSeq < orderSeq || cut.generation < compacted.cutGeneration)
+        throw new LogCompactedError(`cut (${cut.orderSeq}, ${cut.generation})`);
       started = true;
       return;
     }
@@ -98,11 +100,7 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
     position: () => ({ orderSeq, generation }),
     progress: (market) => progress.get(market) ?? { market, fillSeq: 0, askVolumeUnits: 0n, bidVolumeUnits: 0n },
     async advance(q, cut) {
-      if (!started) {
-        await start(q);
-        if (cut.orderSeq < orderSeq || cut.generation < generation)
-          throw new LogCompactedError(`cut (${cut.orderSeq}, ${cut.generation})`);
-      }
+      if (!started) await start(q, cut);
       if (cut.orderSeq < orderSeq || cut.generation < generation) {
         throw new RangeError(
           `cut (${cut.orderSeq}, ${cut.generation}) lies behind the follower at (${orderSeq}, ${generation})`,

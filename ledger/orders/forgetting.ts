@@ -139,7 +139,8 @@ async function deleteUnfilled(tx: Knex.Transaction, oids: readonly number[]): Pr
   const items = jsonItems(tx);
   const among = `(select cast(cast(value as text) as bigint) from ${items})`;
   for (const part of chunks(oids, PER_STATEMENT)) {
-    // Checks all stored fills, also those after the compacted generation. A later one can't come: no live curve has these orders.
+    // Checks all stored fills, also those after the compacted generation. A later one can only come of a block that is read again, since no live
+    // curve has these orders: orders of fills that were reversed stay (rewinding.ts), and others are restored (forgotten-orders.ts).
     const filled = await sendForRows<{ oid: number }>(
       tx,
       `select distinct oid from order_fills where oid in ${among}`,

@@ -227,6 +227,7 @@ export async function restartOrderLog(
       generation: at.generation,
       oid: lastOid + OID_MARGIN,
       time_ms: at.timeMs,
+      cut_generation: at.cutGeneration,
     };
     await tx('fold_position').insert(position).onConflict('id').merge();
     const value = String(nowMs);

@@ -4,8 +4,11 @@ import type { Book } from '../../core/book.js';
 import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { followOperatorLog, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { LedgerReversedError } from '../../ledger/errors.js';
+import { rewindCompactedBook } from '../../ledger/orders/rewinding.js';
 import { appendOrderRows, lastOrderSeq, readOrderRowOf, readOrderRows } from '../../ledger/orders/order-log.js';
-import type { Queryable, Writer } from '../../ledger/types.js';
+import type { Db, Queryable, Writer } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
 import { createAuthenticator } from './authenticate.js';
 import { createTurns } from '../turns.js';
@@ -17,7 +20,7 @@ import { createPlanner, type Entry, type SignedEntry } from './plan.js';
 import { GatewayUnavailableError, mayHideRepeat, REFUSALS, refuse } from './refusals.js';
 import { isShort } from './inventory.js';
 import { resolveAccount, resolveSigner, type SignerStanding } from './signers.js';
-import { isOutdated, loadState, StateOutdatedError } from './state.js';
+import { isOutdated, loadState, StateOutdatedError, type GatewayState } from './state.js';
 import { storedReply } from './stored-outcome.js';
 import type { ExchangeReply, Forward, ForwardedAction, GatewayDeps } from './types.js';
 import { entryOf, isSignedBy, type ConnectionHint } from './verify.js';
@@ -103,10 +106,24 @@ const MAX_LOOK_UPS = 2;
 
 const NO_TOKENS: ReadonlySet<Address> = new Set();
 
+/**
+ * Loads the state. Where a reversal was carried out by a version that left the compacted book beyond it, the owner of the order log takes the
+ * book back first.
+ */
+async function loadOwnState(db: Db, writer: Writer | null): Promise<GatewayState> {
+  try {
+    return await loadState(db);
+  } catch (error) {
+    if (writer === null || !(error instanceof LedgerReversedError)) throw error;
+    await writer.tx(async (tx) => rewindCompactedBook(tx, await readMarkets(tx)));
+    return loadState(db);
+  }
+}
+
 /** Loads the state from the logs and returns a gateway that accepts at once, unless it is a standby. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger, clock, forward = null, relay = null } = deps;
-  const state = await loadState(db);
+  const state = await loadOwnState(db, writer);
   logger.info({ signatureBackend }, 'recovering signatures');
   let operator: OperatorState = await readOperatorState(db.reads);
   let reading: Promise<void> | null = null;

@@ -12,10 +12,14 @@ import { readHalt } from '../../ledger/chain/ledger-log.js';
 import { packBook, unpackBook } from '../../ledger/chain/packed-book.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
 import { fillSeqs, fillWithLegs, userOrderFills } from '../../ledger/views/reads.js';
+import { rereadFrom } from '../../ledger/chain/reversals.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
+import { loadState } from '../../server/orders/state.js';
+import { LedgerReversedError } from '../../ledger/errors.js';
 import { forEachDatabase } from '../support/db.js';
+import { startGateway } from '../support/gateway.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { verifyDeps, verifyRpc } from '../support/verify.js';
 
@@ -253,6 +257,80 @@ describe('retention of the order log', () => {
       await buy(ETHER / 9n);
       await land();
       expect(await verify()).to.include({ fills: 2, reversals: 1 });
+    });
+
+    /** Has the chain read again from a block on, scans to the head, and starts the keepers anew, as the process does after a reversal. */
+    async function readAgain(block: number): Promise<void> {
+      const reversal = await rereadFrom(db.knex, block);
+      expect(reversal!.keptGeneration).to.be.lessThan((await readCompactionPosition(db.knex)).generation);
+      await requestReconcile(db, { reversal, capitalOrigin: false }, 1);
+      await stack.watcher.scan();
+      await stack.stop();
+      stack = await startKeepers(db, chain);
+      await land();
+    }
+
+    const blockOf = async (fillSeq: number): Promise<number> =>
+      (await db.knex('fills').where({ market: 0, fill_seq: fillSeq }).first<{ block_number: number }>()).block_number;
+
+    /** Open orders as the gateway has them: lots of their sizes, and units that were filled. */
+    async function openOrders(role: string): Promise<[oid: number, sizeLots: bigint, filledUnits: bigint][]> {
+      const { book } = (await loadState(db)).committed();
+      return [...book.openOrders(chain.address(role))].map((one) => [one.oid, one.sizeLots, one.filledUnits]);
+    }
+
+    it('gives fills back to orders when their blocks are read again, however long ago they were compacted', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      const block = await blockOf(1);
+      await pass();
+      await compact();
+      const [open, folded] = [await openOrders('maker2'), await db.knex('folded_orders').orderBy('oid').select()];
+      expect(open).to.have.length(1);
+      const at = await readCompactionPosition(db.knex);
+      await readAgain(block);
+      expect(await readCompactionPosition(db.knex)).to.include({ orderSeq: at.orderSeq, cutGeneration: at.generation });
+      expect(await openOrders('maker2')).to.deep.equal(open);
+      expect(await verify()).to.include({ curves: 1, foldedCurves: 1, fills: 1, foldedOrders: 2, reversals: 1 });
+      // The poster goes on from there, and so does compaction once they are old again.
+      await publish();
+      await buy(ETHER / 5n);
+      await land();
+      expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
+      expect(await readHalt(db.knex)).to.equal(null);
+      await pass();
+      await compact();
+      expect((await readCompactionPosition(db.knex)).generation).to.be.greaterThan(at.generation);
+      expect((await db.knex('folded_orders').orderBy('oid').select())[0]).to.deep.equal(folded[0]);
+      expect(await verify()).to.include({ fills: 2, foldedOrders: 2 });
+    });
+
+    it('goes on where an earlier version left the compacted book beyond a reversal, and tells until then why nothing is posted', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      const block = await blockOf(1);
+      await pass();
+      await compact();
+      const [open, { generation }] = [await openOrders('maker2'), await readCompactionPosition(db.knex)];
+      const folded = await db.knex('folded_orders').select();
+      await readAgain(block);
+      await db.knex('fold_position').update({ generation });
+      for (const row of folded) await db.knex('folded_orders').where({ oid: row.oid }).update(row);
+      await stack.stop();
+      stack = await startKeepers(db, chain);
+      await land();
+      const failure = async (work: Promise<unknown>): Promise<unknown> => work.catch((reason: unknown) => reason);
+      expect(await failure(stack.poster.round())).to.be.instanceOf(LedgerReversedError);
+      expect(stack.poster.status().blockedBy).to.equal('book_unreadable');
+      expect(await failure(loadState(db))).to.be.instanceOf(LedgerReversedError);
+      await stack.stop();
+      await (await startGateway(db)).stop();
+      stack = await startKeepers(db, chain);
+      await land();
+      expect(await openOrders('maker2')).to.deep.equal(open);
+      await publish();
+      expect(stack.poster.status().blockedBy).to.equal(null);
+      expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 1, foldedOrders: 2 });
     });
 
     it('is checked by verify: each change of a compacted row is found', async function () {

@@ -1,5 +1,6 @@
 /** Order logs that were drawn at random, and what of them compaction must keep. */
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import { DAY_MS } from '../../../core/book/schedules.js';
 import type { Address, CloseReason, OrderEffect, OrderFill, OrderLogRow, Side } from '../../../core/types.js';
 import { compactStep, type CompactionBounds, type CompactionLimits } from '../../../ledger/orders/compaction.js';
@@ -8,6 +9,7 @@ import { insertMarkets } from '../../../ledger/chain/markets.js';
 import { appendOrderRows } from '../../../ledger/orders/order-log.js';
 import type { Db, Writer } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
+import type { Stored } from '../../../ledger/db/tables.js';
 import { loadState } from '../../../server/orders/state.js';
 import { coarseMarkets, MAKERS } from '../markets.js';
 import type { OpenTestDb } from '../db.js';
@@ -109,40 +111,85 @@ export async function store(db: Db, writer: Writer, { rows, generations }: Logs)
   await writer.tx(async (tx) => {
     for (const table of ['order_log', 'generations', 'order_fills', 'markets', 'market_progress'])
       await tx(table).delete();
+    for (const table of ['reversals', 'orphaned_rows']) await tx(table).delete();
     for (const table of ['fold_position', 'folded_orders', 'folded_signers', 'folded_makers', 'folded_agents'])
       await tx(table).delete();
     await insertMarkets(tx, markets, 1);
     await appendOrderRows(tx, rows);
-    for (const [i, fills] of generations.entries()) {
-      const generation = i + 1;
-      await tx('generations').insert({
-        generation,
-        from_block: generation,
-        to_block: generation,
-        block_timestamp_ms: generation * 1_000,
-        scanned_ms: generation * 1_000,
-        observed_head: generation,
-        observed_head_timestamp_ms: generation * 1_000,
-        block_hash: `0x${generation}`,
+    await insertGenerations(tx, generations, 1);
+  });
+}
+
+async function insertGenerations(
+  tx: Knex.Transaction,
+  generations: readonly (readonly OrderFill[])[],
+  first: number,
+): Promise<void> {
+  for (const [i, fills] of generations.entries()) {
+    const generation = first + i;
+    await tx('generations').insert(generationRow(generation));
+    for (const [part, { oid, market, side, maker: owner, priceTicks, baseUnits }] of fills.entries()) {
+      const counters = { market, fill_seq: generation, generation };
+      await tx('order_fills').insert({
+        ...counters,
+        oid,
+        part_no: part,
+        leg_no: 0,
+        tid: generation * 10 + part,
+        maker: owner,
+        side,
+        price_ticks: priceTicks.toString(),
+        base_units: baseUnits.toString(),
+        start_base_units: '0',
       });
-      for (const fill of fills) {
-        const { oid, market, side, maker: owner, priceTicks, baseUnits } = fill;
-        const counters = { market, fill_seq: generation, generation };
-        await tx('order_fills').insert({
-          ...counters,
-          oid,
-          part_no: 0,
-          leg_no: 0,
-          tid: generation,
-          maker: owner,
-          side,
-          price_ticks: priceTicks.toString(),
-          base_units: baseUnits.toString(),
-          start_base_units: '0',
-        });
-        await tx('market_progress').insert({ ...counters, ask_volume_units: `${generation}`, bid_volume_units: '0' });
-      }
+      await tx('market_progress')
+        .insert({ ...counters, ask_volume_units: `${generation}`, bid_volume_units: '0' })
+        .onConflict(['market', 'generation'])
+        .ignore();
     }
+  }
+}
+
+const generationRow = (generation: number): Stored<'generations'> => ({
+  generation,
+  from_block: generation,
+  to_block: generation,
+  block_timestamp_ms: generation * 1_000,
+  scanned_ms: generation * 1_000,
+  observed_head: generation,
+  observed_head_timestamp_ms: generation * 1_000,
+  block_hash: `0x${generation}`,
+});
+
+/** More generations after the last one, as the watcher adds them. */
+export async function appendGenerations(db: Db, generations: readonly (readonly OrderFill[])[]): Promise<void> {
+  await db.knex.transaction(async (tx) => insertGenerations(tx, generations, (await newestGeneration(tx)) + 1));
+}
+
+const newestGeneration = async (tx: Knex.Transaction): Promise<number> =>
+  (await tx('generations').orderBy('generation', 'desc').first())?.generation ?? 0;
+
+/** Reverses all generations after the kept one, as far as the order log's readers see it. */
+export async function takeBack(db: Db, keptGeneration: number): Promise<void> {
+  await db.knex.transaction(async (tx) => {
+    const toBlock = await newestGeneration(tx);
+    const reversal = toBlock + 1;
+    let rowNo = 0;
+    for (const table of ['order_fills', 'market_progress'] as const) {
+      const rows: { generation: number }[] = await tx(table).where('generation', '>', keptGeneration).select();
+      for (const row of rows) {
+        rowNo += 1;
+        const payload = JSON.stringify(row);
+        const { generation } = row;
+        await tx('orphaned_rows').insert({ reversal, row_no: rowNo, generation, table_name: table, payload });
+      }
+      await tx(table).where('generation', '>', keptGeneration).delete();
+    }
+    await tx('generations').insert(generationRow(reversal));
+    await tx('reversals').insert({
+      ...{ generation: reversal, kept_generation: keptGeneration, from_block: keptGeneration + 1, to_block: toBlock },
+      ...{ depth: 0, time_ms: 1, operator_seq: 1, clears_halt_no: 0 },
+    });
   });
 }
 

@@ -50,3 +50,17 @@ export const partners: Migration = {
     throw new Error('The logs are append-only; restore a backup or use another database');
   },
 };
+
+/** The compacted book may be taken back to an earlier generation, and then says which cuts it does not give any more. */
+export const cutGeneration: Migration = {
+  name: '0051-cut-generation',
+  async up(db) {
+    await db.schema.alterTable('fold_position', (table) => {
+      table.bigInteger('cut_generation').notNullable().defaultTo(0);
+    });
+    await db.raw('update fold_position set cut_generation = generation');
+  },
+  async down() {
+    throw new Error('What was folded is nowhere else; restore a backup or use another database');
+  },
+};
