@@ -98,6 +98,7 @@ describe('the guides', () => {
       'fee_ceiling',
       'not_poster',
       'archive_fails',
+      'book_unreadable',
       'posts_revert',
     ]);
     for (const reason of reasons) expect(source).to.match(new RegExp(`['\`]${reason}`));
