@@ -133,6 +133,30 @@ describe('suspense', function () {
       await one.verify();
     });
 
+    it('an item is not put on a row that may be withdrawn, until its claim leaves room', async () => {
+      await traded();
+      await one.send('maker2', 'deposit', [one.token('WETH'), 5n * ETHER]);
+      await one.settleAs(9n * ETHER + 1n, 'maker1', 'WETH');
+      await one.mine();
+      one = await one.restart(await open());
+      await one.catchUp();
+      const [first, second] = await openItems();
+      // Decided without the command, which refuses it.
+      await assign(first!.item, maker);
+      expect((await openItems()).map(({ item }) => item)).to.include(first!.item);
+      expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER);
+      await one.settleAs(9n * ETHER, 'maker1', 'WETH');
+      await one.land();
+      await one.land();
+      expect(await one.balance(maker, 'WETH'), 'decided, and booked once it fits').to.equal(9n * ETHER);
+      await assign(second!.item, maker);
+      expect(await one.balance(maker, 'WETH'), 'the other one does not fit beside it').to.equal(9n * ETHER);
+      await assign(second!.item, operator());
+      expect((await openItems()).map(({ kind }) => kind)).to.deep.equal(['settlement', 'settlement']);
+      await one.expectConserved();
+      await one.verify();
+    });
+
     it('no claim that it may concern is settled, where posting goes on, and every other one is', async () => {
       await traded();
       await one.send('maker1', 'requestWithdraw', [one.token('WETH'), 9n * ETHER]);

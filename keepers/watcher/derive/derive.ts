@@ -164,8 +164,8 @@ export async function bookScan(
     entries: [...draft.entries, ...fillPostings(known, fills, operator), ...settled.entries],
   });
   const { items, entries } = suspended;
-  const assigned = assign(await readDecided(q), { operator, entries, balanceUnits, logger });
   const { custody, reservations, claims, netCapital } = draft;
+  const assigned = await assign(q, await readDecided(q), { operator, entries, claims, balanceUnits, logger });
   const { orders: settledOrders } = settled;
   return {
     books: {

@@ -4,11 +4,12 @@ import type { Address, Market } from '../../../core/types.js';
 import { readHalts } from '../../../ledger/chain/halts.js';
 import { fillRef } from '../../../ledger/chain/invariants.js';
 import { nameItem, type readDecided } from '../../../ledger/chain/suspense.js';
+import { withdrawableUnits } from '../../../ledger/settlements/settlement-log.js';
 import {
-  isAddress,
   SUSPENSE,
   type AttributedFill,
   type BalanceRow,
+  type ClaimRow,
   type CustodyEvent,
   type LedgerEntry,
   type Queryable,
@@ -155,29 +156,38 @@ function coverExecutions({ entries, custody, operator, balanceUnits }: Found): S
   return { items: items.reverse(), entries: covered.reverse() };
 }
 
-/** Books the items that the operator decided on. One that would put a maker's row below zero is left open. */
-export function assign(
+/**
+ * Books the items that the operator decided on. One that would put a maker's row below zero, or below what the maker may withdraw, is left
+ * open: a withdrawal can't be stopped in time, and would be paid with the tokens of others.
+ */
+export async function assign(
+  q: Queryable,
   decided: Awaited<ReturnType<typeof readDecided>>,
   {
     operator,
     entries,
+    claims,
     balanceUnits,
     logger,
-  }: Pick<Found, 'operator' | 'entries' | 'balanceUnits'> & { logger: Logger },
-): { entries: LedgerEntry[]; assignments: SuspenseAssignment[] } {
+  }: Pick<Found, 'operator' | 'entries' | 'balanceUnits'> & { claims: readonly ClaimRow[]; logger: Logger },
+): Promise<{ entries: LedgerEntry[]; assignments: SuspenseAssignment[] }> {
   const booked: LedgerEntry[] = [];
   const assignments: SuspenseAssignment[] = [];
   for (const { row, act } of decided) {
     const lines = assignmentEntries(row, act.maker);
-    const isShort = lines.some(({ account, token }) => {
-      if (!isAddress(account) || account === operator) return false;
+    const debits = lines.filter(({ account, amountUnits }) => account === act.maker && amountUnits < 0n);
+    const isBounded = debits.length > 0 && act.maker !== operator;
+    const claimed = isBounded ? await withdrawableUnits(q, act.maker, claims) : null;
+    const isShort = debits.some(({ account, token }) => {
+      if (claimed === null) return false;
       const changes = [...entries, ...booked, ...lines].filter((one) => one.account === account && one.token === token);
-      return changes.reduce((sum, one) => sum + one.amountUnits, balanceUnits(account, token)) < 0n;
+      const leftUnits = changes.reduce((sum, one) => sum + one.amountUnits, balanceUnits(account, token));
+      return leftUnits < (claimed.get(token) ?? 0n);
     });
     if (isShort) {
       logger.error(
         { item: row.item, account: act.maker },
-        'an item in suspense can not be assigned: the row that it was assigned to lacks the tokens',
+        'an item in suspense can not be assigned: the row that it was assigned to lacks the tokens, or may be withdrawn',
       );
       continue;
     }
