@@ -146,15 +146,22 @@ export async function decidedOf<Item extends SuspenseItem>(
   return decided;
 }
 
+/** What `concerns` needs of an item. */
+type Concern = Pick<SuspenseRow, 'kind' | 'maker' | 'token' | 'otherToken'>;
+
+/** Open items, and as sides of the accounts that the operator assigned them to those that are not booked yet: they may take from these. */
+export async function readConcerns(q: Queryable): Promise<Concern[]> {
+  const open = await readSuspense(q, { open: true });
+  const decided = await decidedOf(q, open);
+  return [...open, ...decided.map(({ row, act }): Concern => ({ ...row, kind: 'fill', maker: act.maker }))];
+}
+
 /**
  * Whether an open item forbids to settle a claim. Whose tokens an unexplained fill moved is unknown, so it blocks the claims of all makers
  * in both of its tokens; a maker's side of a fill blocks only that maker's claims in both, and a settlement or payout only the claim of its
  * maker in its token.
  */
-export function concerns(
-  open: readonly Pick<SuspenseRow, 'kind' | 'maker' | 'token' | 'otherToken'>[],
-  claim: { maker: Address; token: Address },
-): boolean {
+export function concerns(open: readonly Concern[], claim: { maker: Address; token: Address }): boolean {
   return open.some(({ kind, maker, token, otherToken }) =>
     kind === 'fill'
       ? (maker === null || claim.maker === maker) && (claim.token === token || claim.token === otherToken)

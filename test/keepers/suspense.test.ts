@@ -238,6 +238,34 @@ describe('suspense', function () {
       await one.verify();
     });
 
+    it('no claim of an account is settled while something that is assigned to it waits to be booked', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      await one.send('maker2', 'deposit', [one.token('USDC'), usdc]);
+      await one.settleAs(usdc, 'maker1', 'USDC');
+      await one.mine(5);
+      await one.send('maker1', 'executeWithdraw', [one.token('USDC')]);
+      await one.send('maker2', 'requestWithdraw', [one.token('USDC'), usdc]);
+      await one.mine();
+      one = await one.restart(await open(), { watcher: { haltOnSuspense: false } });
+      await one.catchUp();
+      const items = await openItems();
+      const paid = items.find(({ kind }) => kind === 'execution')!;
+      for (const { item } of items) if (item !== paid.item) await assign(item, maker);
+      await one.chain.rpc.call('evm_increaseTime', [3_600]);
+      await one.land();
+      expect((await openItems()).map(({ item }) => item)).to.deep.equal([paid.item]);
+      const other = one.chain.address('maker2');
+      const act = { timeMs: 1, kind: 'assign' as const, maker: other, note: 'its payout', item: paid.item };
+      await appendOperatorRow(one.db, act);
+      expect((await one.stack.settler.round()).settlements).to.deep.equal([]);
+      await one.land();
+      expect(await openItems()).to.deep.equal([]);
+      expect([await one.balance(other, 'USDC'), await one.balance(maker, 'USDC')]).to.deep.equal([0n, usdc]);
+      await one.expectConserved();
+      await one.verify();
+    });
+
     it('nothing in the tokens of a curve that nobody here prepared is settled as long as takers can execute it', async () => {
       one = await startDouble(await open());
       await one.send('maker1', 'deposit', [one.token('WETH'), 10n * ETHER]);
