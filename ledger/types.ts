@@ -162,10 +162,13 @@ export interface AttributedFill {
   orderFills: AttributedPart[];
   /** Why its residual and missing depth are in suspense instead of going to the operator; absent when the books explain the fill. */
   suspended?: { code: string; message: string };
+  /** Makers whose sides of it are in suspense, because their rows lack what it took from them; absent for none. */
+  uncovered?: readonly Address[];
 }
 
 /**
- * `curve`: a post that this database did not prepare; nothing is booked for it. `fill`: the part of a fill that no book explains.
+ * `curve`: a post that this database did not prepare; nothing is booked for it. `fill`: the part of a fill that no book explains, or, with a
+ * maker, that maker's side of a fill, of which its row lacks what it gave.
  * `settlement`: a settlement that this database did not prepare; nothing is booked. `execution`: what a payout took beyond its maker's row.
  */
 export type SuspenseKind = 'curve' | 'fill' | 'settlement' | 'execution';
@@ -182,7 +185,7 @@ export interface SuspenseItem {
   /** Of a curve or fill: the market's index, and the number of the curve or fill. */
   market: number | null;
   seq: number | null;
-  /** Of a settlement or execution. */
+  /** Of a settlement or execution, and of a fill whose maker's row does not cover it. */
   maker: Address | null;
   /** Of a fill the base token, with the quote token beside it. */
   token: Address | null;

@@ -4,7 +4,7 @@ import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, ChainFill, Hex, Market, MarketSnapshot } from '../../core/types.js';
 import { depositEntries } from '../../keepers/watcher/derive/postings.js';
 import { createAttributor, type Attributor } from '../../keepers/watcher/derive/attributor.js';
-import { fillPostings } from '../../keepers/watcher/derive/derive.js';
+import { fillPostings } from '../../keepers/watcher/derive/suspense.js';
 import { generationSteps } from '../../ledger/chain/ledger-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
 import { createSnapshotStore, type SnapshotStore } from '../../ledger/orders/snapshots.js';

@@ -1,13 +1,12 @@
-import { formatUnits, maxBig } from '../../core/amounts.js';
+import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
 import { assignmentEntries } from '../../keepers/watcher/derive/postings.js';
 import { readBalances } from '../../ledger/chain/balances.js';
-import { readClaimsOf } from '../../ledger/chain/claims.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
-import { openSettlements } from '../../ledger/settlements/settlement-log.js';
-import { readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
-import type { Db } from '../../ledger/types.js';
+import { withdrawableUnits } from '../../ledger/settlements/settlement-log.js';
+import { readDecided, readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
+import type { Db, LedgerEntry, Queryable } from '../../ledger/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
@@ -44,7 +43,10 @@ async function assign(
   const rows = name === 'all' ? open : open.filter(({ item }) => item === name);
   if (rows.length === 0) throw new UsageError(name === 'all' ? 'nothing is in suspense' : `no open item is ${name}`);
   const tokens = await readTokens(db);
-  if (account !== config.operator) await requireBacked(db, account, rows);
+  const check = async (q: Queryable): Promise<void> => {
+    if (account !== config.operator) await requireBacked(q, account, rows);
+  };
+  await check(db.knex);
   if (!line.json) io.output.write(rows.map((row) => `${describe(row, tokens)}\n`).join(''));
   if (!(await confirm(io, line, `Assign to ${account}?`))) {
     print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
@@ -52,7 +54,9 @@ async function assign(
   }
   const acts = [];
   for (const { item } of rows) {
-    acts.push(await appendOperatorRow(db, { timeMs: Date.now(), kind: 'assign', maker: account, note: reason, item }));
+    const act = { timeMs: Date.now(), kind: 'assign' as const, maker: account, note: reason, item };
+    // Once more while the operator log is held: another command may have assigned something meanwhile.
+    acts.push(await appendOperatorRow(db, act, { also: check }));
   }
   print(io, line, acts, [`${acts.length} assigned to ${account}; the next scan books it`]);
   return 0;
@@ -60,27 +64,39 @@ async function assign(
 
 /**
  * Throws UsageError when the assignment would leave the account with less than it may withdraw, because a withdrawal could not be stopped
- * in time.
+ * in time. What is assigned to it and not booked yet counts where it takes from the account; where it adds it may still be decided otherwise.
  */
-async function requireBacked(db: Db, account: Address, rows: readonly SuspenseRow[]): Promise<void> {
-  const balances = await readBalances(db.knex, { account });
-  // Signed settlements may land with the next block.
-  const signed = (await openSettlements(db.knex)).filter(({ maker }) => maker === account);
-  for (const claim of await readClaimsOf(db.knex, [account])) {
-    const { token } = claim;
-    const claimUnits = signed
-      .filter((one) => one.token === token)
-      .reduce((most, { amountUnits }) => maxBig(most, amountUnits), claim.claimUnits);
-    const deltaUnits = rows
-      .flatMap((row) => assignmentEntries(row, account))
-      .filter((one) => one.account === account && one.token === token)
-      .reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
-    const leftUnits = (balances.find((row) => row.token === token)?.balanceUnits ?? 0n) + deltaUnits;
-    if (deltaUnits >= 0n || leftUnits >= claimUnits) continue;
+async function requireBacked(q: Queryable, account: Address, rows: readonly SuspenseRow[]): Promise<void> {
+  const named = new Set(rows.map(({ item }) => item));
+  // Before the balances: what is booked meanwhile then counts twice, and not never.
+  const waiting = (await readDecided(q)).filter(({ row, act }) => act.maker === account && !named.has(row.item));
+  const changes = changesOf(
+    rows.flatMap((row) => assignmentEntries(row, account)),
+    account,
+  );
+  const debits = changesOf(
+    waiting.flatMap(({ row }) => assignmentEntries(row, account)).filter(({ amountUnits }) => amountUnits < 0n),
+    account,
+  );
+  const balances = new Map((await readBalances(q, { account })).map((row) => [row.token, row.balanceUnits]));
+  for (const [token, claimUnits] of await withdrawableUnits(q, account)) {
+    const [changeUnits, debitUnits] = [changes.get(token) ?? 0n, debits.get(token) ?? 0n];
+    const leftUnits = (balances.get(token) ?? 0n) + debitUnits + changeUnits;
+    if (changeUnits >= 0n || leftUnits >= claimUnits) continue;
+    const less = debitUnits === 0n ? '' : ', less what is assigned to it and not booked yet';
     throw new UsageError(
-      `${account} may withdraw ${claimUnits} units of ${token} and would have ${leftUnits}: lower the claim first (curvebook claim lower)`,
+      `${account} may withdraw ${claimUnits} units of ${token} and would have ${leftUnits}${less}: lower the claim first (curvebook claim lower)`,
     );
   }
+}
+
+/** What postings add to an account, by token. */
+function changesOf(entries: readonly LedgerEntry[], account: Address): ReadonlyMap<Address, bigint> {
+  const changes = new Map<Address, bigint>();
+  for (const one of entries) {
+    if (one.account === account) changes.set(one.token, (changes.get(one.token) ?? 0n) + one.amountUnits);
+  }
+  return changes;
 }
 
 async function readTokens(db: Db): Promise<ReadonlyMap<Address, Token>> {

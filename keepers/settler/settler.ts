@@ -19,7 +19,7 @@ import {
   type SignedKey,
 } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
-import { concerns, readSuspense } from '../../ledger/chain/suspense.js';
+import { concerns, readConcerns } from '../../ledger/chain/suspense.js';
 import type {
   CheckpointHead,
   Db,
@@ -303,7 +303,9 @@ export function createSettler(deps: SettlerDeps): Settler {
     if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
     const quarantined = await readQuarantined(tx);
     if (view.planned.some(({ token }) => quarantined.has(token))) return false;
-    const open = await readSuspense(tx, { open: true });
+    // An item that is being assigned now is seen, or its command sees these withdrawals.
+    await waitForWriter(db, tx, 'operator');
+    const open = await readConcerns(tx);
     if (view.planned.some((one) => concerns(open, one))) return false;
     for (const { index: market } of deps.markets) {
       const mark = view.publicationMarks[market] ?? { era: 0, seq: 0 };

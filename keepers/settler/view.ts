@@ -17,7 +17,7 @@ import { fillSeqs } from '../../ledger/views/reads.js';
 import { claimKey, lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
-import { concerns, isSuspendedCurve, readSuspense } from '../../ledger/chain/suspense.js';
+import { concerns, isSuspendedCurve, readConcerns } from '../../ledger/chain/suspense.js';
 import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { PlannedSettlement } from './plan.js';
 
@@ -81,7 +81,7 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
     const operator = await readOperatorState(q, deps.operator);
     const lastSettledMs = await lastSettlements(q, options.settledSinceMs);
     const waiting = await readPending(q, operator, options.settledSinceMs);
-    const open = await readSuspense(q, { open: true });
+    const open = await readConcerns(q);
     const unknown = await readUnknownTokens(q, deps.markets, head);
     const isClear = (claim: PendingClaim): boolean =>
       !concerns(open, claim) &&

@@ -15,6 +15,7 @@ import { servedFrom } from './listings.js';
 import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
 import { firstRow, readRows } from '../../ledger/db/rows.js';
 import { readLastChanges, readReversedAmong } from '../../ledger/views/audit.js';
+import { checkUncovered } from './suspense.js';
 import { VerifyError, same, type Verification } from './verification.js';
 import type { Stored } from '../../ledger/db/tables.js';
 
@@ -39,6 +40,8 @@ export async function verifyEntries(verification: Verification): Promise<{ posti
     const reversed = await reversedAmong(verification, rows);
     const expected = await expectedEntries(verification, { from, to });
     const starts = await readStarts(q, { from, to });
+    const items = groupBy([...(await readSuspended(q, { from, to })).values()].flat(), (row) => row.generation);
+    const assigned = groupBy(await readAssigned(q, { from, to }), (row) => row.assignment!.generation);
     for (const [generation, ofGeneration] of groupBy(rows, (row) => row.generation)) {
       const booked = groupBy(ofGeneration, (row) => row.ref);
       for (const ref of inBookingOrder([...booked.keys()], [...expected.keys()])) {
@@ -52,6 +55,8 @@ export async function verifyEntries(verification: Verification): Promise<{ posti
         if (isReversedRef(ref)) await checkReversal(verification, ref, lines);
         else if (!reversed.has(ref)) await checkPosting(verification, ref, lines, expected);
       }
+      const inSuspense = { items: items.get(generation) ?? [], assigned: assigned.get(generation) ?? [] };
+      checkUncovered(inSuspense, sums.balances);
     }
     const [missing] = expected.keys();
     if (missing !== undefined) throw new VerifyError(CHECK, `${missing} was never booked`);
@@ -195,7 +200,11 @@ async function expectedEntries(verification: Verification, span: { from: number;
       same(CHECK, `for whom fill ${row.fill_seq} of ${market.pair} is booked`, row.booked_by, operator);
     const { fill, decomposition } = await readAttributedFill(q, row);
     const ref = fillRef(market, fill.fillSeq);
-    const lines = fillEntries(market, fill, decomposition, operator, suspended.has(ref));
+    const makers = (suspended.get(ref) ?? []).map(({ maker }) => maker);
+    const lines = fillEntries(market, fill, decomposition, operator, {
+      isSuspended: makers.includes(null),
+      uncovered: makers.filter((maker) => maker !== null),
+    });
     expected.set(ref, { generation: row.generation, lines });
   }
   const served = await servedFrom(verification);
@@ -208,7 +217,7 @@ async function expectedEntries(verification: Verification, span: { from: number;
     const lines =
       event.kind === 'deposited'
         ? depositEntries(ref, event.maker, event.token, units)
-        : executionEntries(ref, event.maker, event.token, units, -(suspended.get(ref)?.units ?? 0n));
+        : executionEntries(ref, event.maker, event.token, units, -(suspended.get(ref)?.[0]?.units ?? 0n));
     expected.set(ref, { generation: event.generation, lines });
   }
   for (const order of await readRows(q, 'settled_orders', { between })) {

@@ -1,6 +1,8 @@
+import type { Address } from '../../core/types.js';
+import { accountKey } from '../../ledger/chain/invariants.js';
 import { nameItem, readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import { readAttributedFill } from '../../ledger/chain/fills.js';
-import { fillItem } from '../watcher/derive/suspense.js';
+import { fillItem, sideItem } from '../watcher/derive/suspense.js';
 import { firstRow } from '../../ledger/db/rows.js';
 import { readCustodyEvent } from '../../ledger/chain/claims.js';
 import { VerifyError, same, type Verification } from './verification.js';
@@ -43,7 +45,11 @@ async function ofFill({ q, markets, operator }: Verification, row: SuspenseRow):
   if (stored === undefined || market === undefined) throw missing(row);
   const fill = await readAttributedFill(q, stored);
   const { code, message, item, units, otherUnits } = row;
-  const derived = fillItem(market, { ...fill, suspended: { code, message } }, operator);
+  same(CHECK, `whether item ${item} is of one maker`, row.maker !== null, code === 'uncovered_fill');
+  const derived =
+    row.maker === null
+      ? fillItem(market, { ...fill, suspended: { code, message } }, operator)
+      : sideItem(market, fill, row.maker);
   same(CHECK, `item ${item}`, [item, units, otherUnits], [derived.item, derived.units, derived.otherUnits]);
   return [stored.generation, stored.block_number];
 }
@@ -65,6 +71,39 @@ async function ofCustody({ q }: Verification, row: SuspenseRow): Promise<Place> 
     throw new VerifyError(CHECK, `item ${row.item} is of a settlement that was prepared here`);
   return [stored.generation, stored.block_number];
 }
+
+/**
+ * Checks that a generation put no maker's side of a fill in suspense that the maker's row could bear: with all that was suspended of it, and
+ * without what was assigned to it in the same generation, one of its rows would be below zero. `balances` are those after the generation, by
+ * `accountKey`.
+ */
+export function checkUncovered(
+  { items, assigned }: Record<'items' | 'assigned', readonly SuspenseRow[]>,
+  balances: ReadonlyMap<string, bigint>,
+): void {
+  const ofMakers = items.filter(({ kind, maker }) => maker !== null && (kind === 'fill' || kind === 'execution'));
+  for (const { item, kind, maker } of ofMakers) {
+    if (kind !== 'fill' || maker === null) continue;
+    const suspended = ofMakers.filter((one) => one.maker === maker);
+    const credited = assigned.filter(({ assignment }) => assignment?.account === maker);
+    const isLacking = suspended
+      .flatMap((one) => [one.token, one.otherToken])
+      .some((of) => {
+        if (of === null) return false;
+        const before = balances.get(accountKey({ account: maker, token: of })) ?? 0n;
+        return before + unitsIn(suspended, of) - unitsIn(credited, of) < 0n;
+      });
+    if (!isLacking) throw new VerifyError(CHECK, `item ${item} is of a side of a fill that ${maker} could bear`);
+  }
+}
+
+/** What items add in a token. */
+const unitsIn = (items: readonly SuspenseRow[], of: Address): bigint =>
+  items.reduce(
+    (sum, { token, units, otherToken, otherUnits }) =>
+      sum + (token === of ? units : 0n) + (otherToken === of ? otherUnits : 0n),
+    0n,
+  );
 
 const missing = ({ kind, item }: SuspenseRow): VerifyError =>
   new VerifyError(CHECK, `item ${item} is of a ${kind} that nothing stored has`);

@@ -45,7 +45,7 @@ export interface Verification extends VerifyDeps {
   reversals: readonly ReversalRow[];
   compacted: CompactionPosition;
   warn(message: string): void;
-  /** Fills in suspense, as `market:fillSeq`. */
+  /** Fills in suspense because no book explains them, as `market:fillSeq`. */
   suspended: ReadonlySet<string>;
 }
 

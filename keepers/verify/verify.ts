@@ -116,7 +116,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
 }
 
 async function readSuspendedFills(q: Queryable): Promise<ReadonlySet<string>> {
-  const fills = (await readSuspense(q, { open: false })).filter(({ kind }) => kind === 'fill');
+  const fills = (await readSuspense(q, { open: false })).filter(({ kind, maker }) => kind === 'fill' && maker === null);
   return new Set(fills.map(({ market, seq }) => `${market}:${seq}`));
 }
 

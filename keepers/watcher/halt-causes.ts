@@ -67,6 +67,7 @@ async function judge(deps: CauseDeps, halt: Halt): Promise<Judgement> {
     case 'unexplained_execution':
     case 'carry_mismatch':
     case 'missing_depth':
+    case 'uncovered_fill':
       return (await openSuspense(q)) ?? (halt.code === 'unexplained_curve' ? await strangeCurve(q, deps.nowMs) : null);
     case 'unbacked_claim':
       return unbacked(q, deps.operator);

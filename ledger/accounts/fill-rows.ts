@@ -75,9 +75,9 @@ async function fillBefore(q: Queryable, row: Stored<'fills'>): Promise<Stored<'f
   return (await sendForRows<Stored<'fills'>>(q, sql, [row.market, row.fill_seq - 1]))[0];
 }
 
-/** Fills in suspense, with the code of what they lack. */
+/** Fills in suspense because no book explains them, with the code of what they lack. */
 async function suspendedFills(q: Queryable, market: number): Promise<ReadonlyMap<number, string>> {
-  const sql = `select seq, code from suspense where kind = 'fill' and market = ?`;
+  const sql = `select seq, code from suspense where kind = 'fill' and maker is null and market = ?`;
   const rows = await sendForRows<{ seq: number; code: string }>(q, sql, [market]);
   return new Map(rows.map(({ seq, code }) => [seq, code]));
 }

@@ -23,17 +23,27 @@ import { readAttributedFills } from './fills.js';
 import { fillRef } from './invariants.js';
 import { readMarkets } from './markets.js';
 
+/** What of a fill is in suspense. */
+interface FillInSuspense {
+  /** Whether no book explains all of it. */
+  isSuspended: boolean;
+  /** Makers whose rows lack what it took from them. */
+  uncovered: readonly Address[];
+}
+
+const EXPLAINED: FillInSuspense = { isSuspended: false, uncovered: [] };
+
 /**
  * A fill. On a buy makers give base and get quote, on a sell the reverse; the residual and input fees are the operator's, the taker fee
  * stays in the vault for the taker's own row. Of a suspended fill, depth that no order explains and the residual go to the suspense account
- * until the operator assigns them.
+ * until the operator assigns them; so do the legs of makers whose rows do not cover them.
  */
 export function fillEntries(
   market: Market,
   fill: Pick<ChainFill, 'side' | 'fillSeq' | 'baseUnits' | 'quoteUnits' | 'feeUnits' | 'inputFeeUnits' | 'taker'>,
   decomposition: Decomposition,
   operator: Address,
-  isSuspended = false,
+  { isSuspended, uncovered }: FillInSuspense = EXPLAINED,
 ): LedgerEntry[] {
   const ref = fillRef(market, fill.fillSeq);
   const base = market.base.address;
@@ -47,8 +57,11 @@ export function fillEntries(
   };
 
   for (const leg of decomposition.legs) {
-    add('fill', leg.maker, base, -sign * leg.baseUnits);
-    add('fill', leg.maker, quote, sign * leg.quoteUnits);
+    const [kind, account] = uncovered.includes(leg.maker)
+      ? (['suspense', SUSPENSE] as const)
+      : (['fill', leg.maker] as const);
+    add(kind, account, base, -sign * leg.baseUnits);
+    add(kind, account, quote, sign * leg.quoteUnits);
   }
   if (isSuspended) {
     add('suspense', SUSPENSE, base, -sign * decomposition.missingBaseUnits);

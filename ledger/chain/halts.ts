@@ -26,6 +26,7 @@ export const FOLLOWED_HALTS: ReadonlySet<string> = new Set([
   'unexplained_execution',
   'carry_mismatch',
   'missing_depth',
+  'uncovered_fill',
   'operator_loss',
   'unbacked_claim',
 ]);

@@ -177,13 +177,17 @@ function checkSuspense({ suspense = [], entries, fills, assignments = [] }: Gene
     if ((is.get(at) ?? 0n) === (due.get(at) ?? 0n)) continue;
     violated('suspense_entries', `${at} puts ${is.get(at) ?? 0n} units in suspense, not ${due.get(at) ?? 0n}`);
   }
-  const held = suspense.filter(({ kind }) => kind === 'fill').length;
+  const held = suspense.filter(({ kind, maker }) => kind === 'fill' && maker === null).length;
   const found = fills.filter(({ suspended }) => suspended !== undefined).length;
   if (held !== found) violated('suspense_entries', `${found} fills are not explained, and ${held} are in suspense`);
+  const sides = suspense.filter(({ kind, maker }) => kind === 'fill' && maker !== null).length;
+  const lacking = fills.reduce((sum, { uncovered = [] }) => sum + uncovered.length, 0);
+  if (sides !== lacking)
+    violated('suspense_entries', `${lacking} sides of fills are not covered, and ${sides} are in suspense`);
 }
 
 function checkFillEntries(
-  { fill, decomposition }: AttributedFill,
+  { fill, decomposition, uncovered = [] }: AttributedFill,
   market: Market,
   entries: readonly LedgerEntry[],
   operator: Address,
@@ -199,7 +203,8 @@ function checkFillEntries(
         { account: maker, token: market.base.address, amountUnits: -sign * baseUnits },
         { account: maker, token: market.quote.address, amountUnits: sign * quoteUnits },
       ])
-      .filter(({ account }) => account !== operator),
+      // What a maker's row does not cover is on the suspense account, as much as its item says.
+      .filter(({ account }) => account !== operator && !uncovered.includes(account)),
     accountKey,
   );
   const agree = [...booked.keys(), ...owed.keys()].every((key) => (booked.get(key) ?? 0n) === (owed.get(key) ?? 0n));

@@ -7,6 +7,7 @@ import { keccakText } from '../../core/hash.js';
 import type { Address } from '../../core/types.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
+import { groupBy } from '../db/lists.js';
 import type { Stored } from '../db/tables.js';
 import type { GenerationWrite, OperatorRow, Queryable, SuspenseItem, SuspenseKind } from '../types.js';
 
@@ -87,14 +88,14 @@ export async function readSuspense(q: Queryable, options: { open: boolean }): Pr
   return rows.map(toRow);
 }
 
-/** The items of these generations, by the ref of their posting. */
+/** The items of these generations, by the ref of their posting, which a fill's items share. */
 export async function readSuspended(
   q: Queryable,
   span: { from: number; to: number },
-): Promise<ReadonlyMap<string, SuspenseRow>> {
-  const sql = `${ITEMS} where one.generation between ? and ?`;
+): Promise<ReadonlyMap<string, SuspenseRow[]>> {
+  const sql = `${ITEMS} where one.generation between ? and ? order by one.ref, one.item`;
   const rows = await sendForRows<StoredItem>(q, sql, [span.from, span.to]);
-  return new Map(rows.map((row) => [row.ref, toRow(row)]));
+  return groupBy(rows.map(toRow), (row) => row.ref);
 }
 
 /** The items that were assigned in these generations. */
@@ -114,13 +115,24 @@ export async function isSuspendedCurve(q: Queryable, market: number, seq: number
   return (await sendForRows(q, `${sql}${one} limit 1`, values)).length > 0;
 }
 
-/** Open items that the operator has decided on, with the newest act on each. */
-export async function readDecided(
+/** An item that the operator has decided on, with the newest act on it. */
+export interface DecidedItem<Item extends SuspenseItem = SuspenseItem> {
+  row: Item;
+  act: OperatorRow & { maker: Address };
+}
+
+/** Open items that the operator has decided on. */
+export async function readDecided(q: Queryable): Promise<DecidedItem<SuspenseRow>[]> {
+  return decidedOf(q, await readSuspense(q, { open: true }));
+}
+
+/** Those of these items that the operator has decided on; an item that comes back with the same name keeps its decision. */
+export async function decidedOf<Item extends SuspenseItem>(
   q: Queryable,
-): Promise<{ row: SuspenseRow; act: OperatorRow & { maker: Address } }[]> {
-  const open = await readSuspense(q, { open: true });
-  const decided: { row: SuspenseRow; act: OperatorRow & { maker: Address } }[] = [];
-  for (const row of open) {
+  items: readonly Item[],
+): Promise<DecidedItem<Item>[]> {
+  const decided: DecidedItem<Item>[] = [];
+  for (const row of items) {
     const [act] = await sendForRows<{ operator_seq: number; time_ms: number; maker: Address; note: string }>(
       q,
       `select operator_seq, time_ms, maker, note from operator_log
@@ -134,17 +146,25 @@ export async function readDecided(
   return decided;
 }
 
+/** What `concerns` needs of an item. */
+type Concern = Pick<SuspenseRow, 'kind' | 'maker' | 'token' | 'otherToken'>;
+
+/** Open items, and as sides of the accounts that the operator assigned them to those that are not booked yet: they may take from these. */
+export async function readConcerns(q: Queryable): Promise<Concern[]> {
+  const open = await readSuspense(q, { open: true });
+  const decided = await decidedOf(q, open);
+  return [...open, ...decided.map(({ row, act }): Concern => ({ ...row, kind: 'fill', maker: act.maker }))];
+}
+
 /**
  * Whether an open item forbids to settle a claim. Whose tokens an unexplained fill moved is unknown, so it blocks the claims of all makers
- * in both of its tokens; a settlement or payout blocks only the claim of its maker in its token.
+ * in both of its tokens; a maker's side of a fill blocks only that maker's claims in both, and a settlement or payout only the claim of its
+ * maker in its token.
  */
-export function concerns(
-  open: readonly Pick<SuspenseRow, 'kind' | 'maker' | 'token' | 'otherToken'>[],
-  claim: { maker: Address; token: Address },
-): boolean {
+export function concerns(open: readonly Concern[], claim: { maker: Address; token: Address }): boolean {
   return open.some(({ kind, maker, token, otherToken }) =>
     kind === 'fill'
-      ? claim.token === token || claim.token === otherToken
+      ? (maker === null || claim.maker === maker) && (claim.token === token || claim.token === otherToken)
       : claim.maker === maker && claim.token === token,
   );
 }

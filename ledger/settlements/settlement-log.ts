@@ -1,11 +1,13 @@
 /** The settlement log: settlements prepared before they are signed, and how each of them ended. Its checkpoints are in checkpoint-log.ts. */
 import type { Knex } from 'knex';
+import { maxBig } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { count, highest } from '../db/aggregates.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { isTakenBack, type Reversal } from '../chain/branches.js';
+import { readClaimsOf } from '../chain/claims.js';
 import { GIVEN_UP } from '../transactions/outbox.js';
-import type { CustodyEvent, Queryable, Settlement, SettlementOutcome } from '../types.js';
+import type { ClaimRow, CustodyEvent, Queryable, Settlement, SettlementOutcome } from '../types.js';
 import type { Stored } from '../db/tables.js';
 
 /** A settlement as the database and the archive store it. */
@@ -122,6 +124,24 @@ export async function openSettlements(q: Queryable, limit = 10_000): Promise<Set
     .limit(checkLimit(limit))
     .select<SettlementRow[]>('one.*');
   return rows.map(settlementOf);
+}
+
+/**
+ * The most that an account may withdraw of each token, by token: its claim, or what is signed for it, which may land with the next block.
+ * Claims in `changed` count instead of the stored ones.
+ */
+export async function withdrawableUnits(
+  q: Queryable,
+  account: Address,
+  changed: readonly ClaimRow[] = [],
+): Promise<ReadonlyMap<Address, bigint>> {
+  const most = new Map<Address, bigint>();
+  const claims = [...(await readClaimsOf(q, [account])), ...changed.filter(({ maker }) => maker === account)];
+  for (const { token, claimUnits } of claims) most.set(token, claimUnits);
+  for (const { maker, token, amountUnits } of await openSettlements(q)) {
+    if (maker === account) most.set(token, maxBig(most.get(token) ?? 0n, amountUnits));
+  }
+  return most;
 }
 
 /** Those of the given settlements whose WithdrawSettled is in the ledger. */

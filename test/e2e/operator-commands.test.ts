@@ -164,6 +164,50 @@ forEachDatabase((name, open) =>
       await remove();
     });
 
+    it('assign nothing that fits a claim by itself, and not with what is assigned already', async () => {
+      const maker = suite.chain.address('maker1');
+      const weth = suite.custody.token('WETH').toLowerCase() as Address;
+      // All but 60 units of the 100 WETH that it has.
+      const claimed = suite.custody.units('WETH', '100') - 60n;
+      await suite.custody.mined(() => suite.custody.as('maker1').requestWithdraw(weth, claimed, GAS));
+      await suite.stack.settler.round();
+      await suite.custody.mined();
+      expect((await readClaimsOf(suite.stack.db.knex, [maker])).map(({ claimUnits }) => claimUnits)).to.deep.equal([
+        claimed,
+      ]);
+      const { generation, toBlock } = (await lastGeneration(suite.stack.db.knex))!;
+      const itemOf = (i: number, units: bigint): SuspenseItem => ({
+        ...{ item: `00112233aabbcc0${i}`, kind: 'fill', code: 'missing_depth', message: 'tried', ref: `suspense:${i}` },
+        ...{ market: 0, seq: i, maker: null, token: weth, units, otherToken: null, otherUnits: 0n },
+        ...{ blockNumber: toBlock, txHash: `0x${'5'.repeat(64)}` },
+      });
+      const items = [itemOf(1, -50n), itemOf(2, -50n), itemOf(3, -10n), itemOf(4, 20n)];
+      await suite.stack.db.knex.transaction((tx) => insertSuspense(tx, { generation, suspense: items }));
+      const assign = (i: number, to: string = maker) => ['suspense', 'assign', items[i]!.item, to, 'why', '--yes'];
+      const assigned = async () =>
+        (await readOperatorRows(suite.stack.db.knex, { after: 0, limit: 10 })).map(({ item, maker: to }) => [item, to]);
+      const first = await run(assign(0));
+      expect([first.code, first.errors.split('\n').at(-2)], 'the first fits').to.satisfy(
+        ([code]: [number]) => code === 0,
+      );
+      await expectRefused(
+        assign(1),
+        new RegExp(`may withdraw ${claimed} units of ${weth} and would have ${claimed - 40n}, less what is assigned`),
+      );
+      // What is not booked yet may still be assigned elsewhere, so that nothing is built on it.
+      expect((await run(assign(3))).code, 'a credit').to.equal(0);
+      await expectRefused(assign(1), /lower the claim first/);
+      await expectRefused(['suspense', 'assign', 'all', maker, 'why', '--yes'], /lower the claim first/);
+      expect((await run(assign(2))).code, 'what still fits').to.equal(0);
+      expect((await run(assign(0, 'operator'))).code, 'decided otherwise, it counts no more').to.equal(0);
+      const two = await Promise.all([run(assign(1)), run(assign(0))]);
+      expect(two.map(({ code }) => code).filter((code) => code === 0).length, 'both at a time').to.be.at.most(1);
+      const newest = new Map((await assigned()).map(([item, to]) => [item, to]));
+      const toMaker = items.slice(0, 2).filter(({ item }) => newest.get(item) === maker);
+      expect(toMaker.length, 'one of the two at most').to.be.at.most(1);
+      await suite.stack.db.knex('suspense').delete();
+    });
+
     it('show what stands against tokens, and read one again when they are told to', async () => {
       const rpc = ['--rpc', suite.chain.rpcUrl];
       const usdc = suite.custody.token('USDC').toLowerCase() as Address;

@@ -1,10 +1,14 @@
 /** What the chain did and nothing stored explains: it is conserved, nobody's, and kept out of settlements until somebody decided. */
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
+import { checkUncovered } from '../../keepers/verify/suspense.js';
+import { VerifyError } from '../../keepers/verify/verification.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
+import { accountKey } from '../../ledger/chain/invariants.js';
 import { readHalt } from '../../ledger/chain/halts.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
-import { readSuspense, readSuspenseFacts } from '../../ledger/chain/suspense.js';
+import { rereadFrom } from '../../ledger/chain/reversals.js';
+import { readSuspense, readSuspenseFacts, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import { SUSPENSE } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/nodes/double-keepers.js';
@@ -14,6 +18,29 @@ const LOTS = 10_000n;
 
 describe('suspense', function () {
   this.timeout(60_000);
+
+  it("verify finds a maker's side of a fill in suspense that its row could bear", () => {
+    const [seller, weth, usdc] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`, `0x${'c'.repeat(40)}`] as const;
+    const side: SuspenseRow = {
+      ...{ item: '00', kind: 'fill', code: 'uncovered_fill', message: '', ref: 'fill:0:1', market: 0, seq: 1 },
+      ...{ maker: seller, token: weth, units: -80n, otherToken: usdc, otherUnits: 160n, blockNumber: 1, txHash: '0x' },
+      ...{ generation: 1, assignment: null },
+    };
+    const paid: SuspenseRow = { ...side, kind: 'execution', units: -30n, otherToken: null, otherUnits: 0n };
+    const credit: SuspenseRow = {
+      ...side,
+      ...{ kind: 'fill', maker: null, units: 30n, otherToken: null, otherUnits: 0n },
+      assignment: { account: seller, operatorSeq: 1, generation: 1 },
+    };
+    const check = (wethUnits: bigint, items = [side], assigned: SuspenseRow[] = []) =>
+      checkUncovered({ items, assigned }, new Map([[accountKey({ account: seller, token: weth }), wethUnits]]));
+    check(79n);
+    expect(() => check(80n)).to.throw(VerifyError, 'could bear');
+    check(109n, [side, paid]);
+    expect(() => check(110n, [side, paid])).to.throw(VerifyError, 'could bear');
+    check(109n, [side], [credit]);
+    expect(() => check(110n, [side], [credit])).to.throw(VerifyError, 'could bear');
+  });
 
   forEachDatabase((_name, open) => {
     let one: DoubleKeepers;
@@ -133,6 +160,58 @@ describe('suspense', function () {
       await one.verify();
     });
 
+    it('an item is not put on a row that may be withdrawn, until its claim leaves room', async () => {
+      await traded();
+      await one.send('maker2', 'deposit', [one.token('WETH'), 5n * ETHER]);
+      await one.settleAs(9n * ETHER + 1n, 'maker1', 'WETH');
+      await one.mine();
+      one = await one.restart(await open());
+      await one.catchUp();
+      const [first, second] = await openItems();
+      // Decided without the command, which refuses it.
+      await assign(first!.item, maker);
+      expect((await openItems()).map(({ item }) => item)).to.include(first!.item);
+      expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER);
+      await one.settleAs(9n * ETHER, 'maker1', 'WETH');
+      await one.land();
+      await one.land();
+      expect(await one.balance(maker, 'WETH'), 'decided, and booked once it fits').to.equal(9n * ETHER);
+      await assign(second!.item, maker);
+      expect(await one.balance(maker, 'WETH'), 'the other one does not fit beside it').to.equal(9n * ETHER);
+      await assign(second!.item, operator());
+      expect((await openItems()).map(({ kind }) => kind)).to.deep.equal(['settlement', 'settlement']);
+      await one.expectConserved();
+      await one.verify();
+    });
+
+    it('what was assigned and spent is booked again when its blocks are read again', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      one = await one.restart(await open(), { watcher: { haltOnSuspense: false } });
+      await one.catchUp();
+      const [first, second] = await openItems();
+      await assign(first!.item, maker);
+      expect(await one.balance(maker, 'USDC')).to.equal(usdc / 2n);
+      // All of the USDC that the assignment brought.
+      await one.stack.order(maker, [{ side: 'bid', priceTicks: 300_000n, sizeLots: LOTS }]);
+      await one.stack.poster.round();
+      await one.land();
+      await one.sell('taker2', ETHER);
+      await one.land();
+      const rows = async () => ({
+        maker: [await one.balance(maker, 'WETH'), await one.balance(maker, 'USDC')],
+        suspense: [await one.balance(SUSPENSE, 'WETH'), await one.balance(SUSPENSE, 'USDC')],
+      });
+      const before = await rows();
+      expect(before.maker).to.deep.equal([10n * ETHER, 0n]);
+      await one.reconcile((await rereadFrom(one.db.knex, first!.blockNumber))!);
+      expect(await readHalt(one.db.knex)).to.equal(null);
+      expect(await rows()).to.deep.equal(before);
+      expect((await openItems()).map(({ item }) => item)).to.deep.equal([second!.item]);
+      await one.expectConserved();
+      expect(await one.verify(one.pool)).to.include({ suspense: 4, openSuspense: 1, fills: 3 });
+    });
+
     it('no claim that it may concern is settled, where posting goes on, and every other one is', async () => {
       await traded();
       await one.send('maker1', 'requestWithdraw', [one.token('WETH'), 9n * ETHER]);
@@ -155,6 +234,34 @@ describe('suspense', function () {
       expect(later.settlements.map(({ amountUnits }) => amountUnits)).to.deep.equal([8n * ETHER]);
       await one.land();
       expect(await readHalt(one.db.knex)).to.equal(null);
+      await one.expectConserved();
+      await one.verify();
+    });
+
+    it('no claim of an account is settled while something that is assigned to it waits to be booked', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      await one.send('maker2', 'deposit', [one.token('USDC'), usdc]);
+      await one.settleAs(usdc, 'maker1', 'USDC');
+      await one.mine(5);
+      await one.send('maker1', 'executeWithdraw', [one.token('USDC')]);
+      await one.send('maker2', 'requestWithdraw', [one.token('USDC'), usdc]);
+      await one.mine();
+      one = await one.restart(await open(), { watcher: { haltOnSuspense: false } });
+      await one.catchUp();
+      const items = await openItems();
+      const paid = items.find(({ kind }) => kind === 'execution')!;
+      for (const { item } of items) if (item !== paid.item) await assign(item, maker);
+      await one.chain.rpc.call('evm_increaseTime', [3_600]);
+      await one.land();
+      expect((await openItems()).map(({ item }) => item)).to.deep.equal([paid.item]);
+      const other = one.chain.address('maker2');
+      const act = { timeMs: 1, kind: 'assign' as const, maker: other, note: 'its payout', item: paid.item };
+      await appendOperatorRow(one.db, act);
+      expect((await one.stack.settler.round()).settlements).to.deep.equal([]);
+      await one.land();
+      expect(await openItems()).to.deep.equal([]);
+      expect([await one.balance(other, 'USDC'), await one.balance(maker, 'USDC')]).to.deep.equal([0n, usdc]);
       await one.expectConserved();
       await one.verify();
     });

@@ -1,7 +1,5 @@
 import type { Logger } from 'pino';
 import type { Address, ChainFill, Hex, Market } from '../../../core/types.js';
-import { fillEntries } from '../../../ledger/chain/fill-postings.js';
-import { readDecided } from '../../../ledger/chain/suspense.js';
 import type {
   AttributedFill,
   BalanceRow,
@@ -26,7 +24,7 @@ import {
 } from './custody.js';
 import { depositEntries, executionEntries } from './postings.js';
 import { draftSettledOrders } from './settled-orders.js';
-import { assign, suspend, unexplainedCustody } from './suspense.js';
+import { bookSuspense, suspenseFaults } from './suspense.js';
 
 type CurveEvent = { post: DraftedPost } | { fill: ChainFill } | { reset: DraftedReset };
 
@@ -159,35 +157,25 @@ export async function bookScan(
     else await run.reset(one.reset);
   }
   const settled = draftSettledOrders(events, markets, operator);
-  const suspended = suspend({
-    ...{ markets: known, fills, custody: draft.custody, unexplained: run.unexplained(), operator, balanceUnits },
-    entries: [...draft.entries, ...fillPostings(known, fills, operator), ...settled.entries],
-  });
-  const { items, entries } = suspended;
-  const assigned = assign(await readDecided(q), { operator, entries, balanceUnits, logger });
   const { custody, reservations, claims, netCapital } = draft;
+  const booked = await bookSuspense(
+    q,
+    {
+      ...{ markets: known, fills, custody, unexplained: run.unexplained(), claims, operator, balanceUnits },
+      entries: { custody: draft.entries, orders: settled.entries },
+    },
+    logger,
+  );
   const { orders: settledOrders } = settled;
   return {
     books: {
-      ...{ custody, posts, seqResets: run.resets(), fills, settledOrders, reservations, claims, netCapital },
-      ...{ snapshots: run.snapshots(), suspense: items, assignments: assigned.assignments },
-      entries: [...entries, ...assigned.entries],
+      ...{ custody, posts, seqResets: run.resets(), settledOrders, reservations, claims, netCapital },
+      ...{ snapshots: run.snapshots(), suspense: booked.items, assignments: booked.assignments },
+      ...{ fills: [...booked.fills], entries: booked.entries },
     },
-    faults: [...run.faults(), ...unexplainedCustody(items)],
+    faults: [...run.faults(), ...suspenseFaults(booked.items)],
     commit: () => run.commit(),
   };
-}
-
-/** Completes the entries with the fills' postings. */
-export function fillPostings(
-  markets: readonly Market[],
-  fills: readonly AttributedFill[],
-  operator: Address,
-): LedgerEntry[] {
-  return fills.flatMap(({ fill, decomposition, suspended }) => {
-    const market = markets[fill.market];
-    return market === undefined ? [] : fillEntries(market, fill, decomposition, operator, suspended !== undefined);
-  });
 }
 
 function bookCustody(draft: GenerationDraft, replay: ClaimReplay, log: RawLog, event: CustodyChainEvent): void {

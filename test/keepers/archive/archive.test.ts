@@ -7,12 +7,14 @@ import { decodeBatch, encodeBatch, type ArchiveError } from '../../../keepers/ar
 import { exportPublications, exportSettlements } from '../../../keepers/archive/export.js';
 import { planImport } from '../../../keepers/archive/import.js';
 import type { ArchiveStore } from '../../../keepers/archive/store.js';
-import type { Hex } from '../../../core/types.js';
+import type { Address, Hex } from '../../../core/types.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
 import { readCompactionPosition } from '../../../ledger/orders/compacted-book.js';
 import { readNoncesAfterMs } from '../../../ledger/orders/restore.js';
 import { lastPublicationSeq } from '../../../ledger/publications/publication-log.js';
-import { readSuspense } from '../../../ledger/chain/suspense.js';
+import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
+import { concerns, readSuspense } from '../../../ledger/chain/suspense.js';
+import { SUSPENSE } from '../../../ledger/types.js';
 import { balancesOf } from '../../support/archive.js';
 import { forEachDatabase } from '../../support/db.js';
 import { archivedLedger, MID, LOT } from '../../support/worlds/archived-ledger.js';
@@ -117,6 +119,62 @@ forEachDatabase((name, open) => {
       await scan(suite.stack);
       expect((await readHalt(copy.knex))?.message).to.equal(undefined);
       expect(await balancesOf(copy)).to.deep.equal(lost);
+      await goesOn(suite.stack, copy);
+    });
+
+    it('keeps in suspense what a maker sold twice, once by a curve of each database, and does not have', async () => {
+      const { chain, swap, mine } = suite.site;
+      const maker = chain.address('maker1');
+      /** A curve, and a taker that buys on it. */
+      const sell = async (lots: bigint): Promise<void> => {
+        await suite.stack.poster.round();
+        await mine();
+        await swap(true, LOT * lots);
+        await mine();
+        await scan(suite.stack);
+      };
+      const rowsOf = async (account: string): Promise<Record<string, string>> => {
+        const rows = Object.entries(await balancesOf(copy)).filter(([key]) => key.startsWith(`${account}:`));
+        return Object.fromEntries(rows.map(([key, units]) => [key.at(-1)!, units.split(' ')[0]!]));
+      };
+      // 90 of its 100 WETH.
+      await suite.stack.order(maker, [{ side: 'ask', priceTicks: MID, sizeLots: 900_000n }]);
+      const copy = await backup();
+      await sell(600_000n);
+      await suite.stack.stop();
+      const on = { archive: null, watcher: { haltOnSuspense: false } };
+      suite.stack = await suite.site.start(copy, on);
+      await scan(suite.stack);
+      expect((await readSuspense(copy.knex, { open: true })).map(({ seq }) => seq)).to.deep.equal([1]);
+      await sell(800_000n);
+      expect((await rowsOf(maker))['1'], 'WETH').to.equal(`${20n * 10n ** 18n}`);
+      await suite.stack.stop();
+
+      const report = await suite.site.restore(copy);
+      expect(report.reconcileSeq).not.to.equal(null);
+      suite.stack = await suite.site.start(copy, on);
+      await scan(suite.stack);
+      expect((await readHalt(copy.knex))?.message).to.equal(undefined);
+      const [item, ...others] = await readSuspense(copy.knex, { open: true });
+      expect(others).to.deep.equal([]);
+      expect(item).to.include({ kind: 'fill', code: 'uncovered_fill', maker, seq: 2, units: -80n * 10n ** 18n });
+      expect((await rowsOf(maker))['1'], 'what it had before it').to.equal(`${40n * 10n ** 18n}`);
+      expect(await rowsOf(SUSPENSE)).to.deep.equal({ 1: `${item!.units}`, 2: `${item!.otherUnits}` });
+      const theirs = (token: Address | null, of: Address = maker) => concerns([item!], { maker: of, token: token! });
+      expect([theirs(item!.token), theirs(item!.otherToken)], 'its claims wait').to.deep.equal([true, true]);
+      expect(theirs(item!.token, chain.address('maker2')), 'and only its').to.equal(false);
+      expect(await suite.site.verify(copy)).to.include({ openSuspense: 1, fills: 2 });
+
+      await appendOperatorRow(copy, { timeMs: 1, kind: 'assign', maker, note: 'its order', item: item!.item });
+      await mine();
+      await scan(suite.stack);
+      expect(await readSuspense(copy.knex, { open: true }), 'it still does not have it').to.have.length(1);
+      await suite.site.fund();
+      await mine();
+      await scan(suite.stack);
+      expect(await readSuspense(copy.knex, { open: true })).to.have.length(0);
+      expect((await rowsOf(maker))['1']).to.equal(`${60n * 10n ** 18n}`);
+      expect(await rowsOf(SUSPENSE)).to.deep.equal({});
       await goesOn(suite.stack, copy);
     });
 

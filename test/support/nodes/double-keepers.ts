@@ -28,6 +28,8 @@ export interface DoubleKeepers {
   send(role: string, call: 'deposit' | 'requestWithdraw' | 'executeWithdraw', args: unknown[]): Promise<void>;
   /** Buys base units of the first market for whatever they cost. */
   buy(role: string, units: bigint): Promise<void>;
+  /** Sells base units to the first market for whatever they bring. */
+  sell(role: string, units: bigint): Promise<void>;
   /** Sends the settler's call as anybody could who had its key. */
   settleAs(amountUnits: bigint, maker: string, symbol: string, basis?: bigint): Promise<void>;
   mine(blocks?: number): Promise<void>;
@@ -77,6 +79,11 @@ async function run(db: Db, chain: HistoryChain, options: KeeperOptions): Promise
     async buy(role, units) {
       const args = [token('USDC'), token('WETH'), units, MaxUint256, chain.address(role), MaxUint256] as const;
       const data = ENTRYPOINT.encodeFunctionData('swapExactOutput', [...args]);
+      await transact(chain.address(role), manifest.contracts.entrypoint as Address, data);
+    },
+    async sell(role, units) {
+      const args = [token('WETH'), token('USDC'), units, 0n, chain.address(role), MaxUint256] as const;
+      const data = ENTRYPOINT.encodeFunctionData('swap', [...args]);
       await transact(chain.address(role), manifest.contracts.entrypoint as Address, data);
     },
     async settleAs(amountUnits, maker, symbol, basis = 0n) {
