@@ -38,10 +38,11 @@ export async function readNoncesAfterMs(q: Queryable): Promise<number> {
   return row === undefined ? 0 : toSafeInt(row.value);
 }
 
-/** Two publications under one number. */
+/** Two publications under one number, and where they are unless the first is in the database and the other one in the archive. */
 export interface Rivals {
   own: Publication;
   archived: Publication;
+  places?: readonly [own: string, archived: string];
 }
 
 /** Whether two publications under one number are the same one: of the same book, with the same words and deadline. */
@@ -73,10 +74,14 @@ type LandedWords = { wordsHash: Hex | null; isAgreed: boolean } | null;
  * too few of them answered. Throws RestoreConflictError when their words are equal, when one of them may still land, or when most endpoints
  * do not agree, because the publication that is not chosen is deleted.
  */
-export function sentOf({ own, archived }: Rivals, landed: LandedWords, nowSec: number | null): 'own' | 'archived' {
+export function sentOf(
+  { own, archived, places: [place, other] = ['the database', 'the archive'] }: Rivals,
+  landed: LandedWords,
+  nowSec: number | null,
+): 'own' | 'archived' {
   const conflict = (why: string): RestoreConflictError =>
     new RestoreConflictError(
-      `publication ${own.seq} of market ${own.market} is another one in the database than in the archive, and ${why}`,
+      `publication ${own.seq} of market ${own.market} is another one in ${place} than in ${other}, and ${why}`,
     );
   if (landed === null) {
     if (nowSec === null) throw conflict('too few endpoints answer to say that neither has landed');
