@@ -1,10 +1,12 @@
 /** What the archive has under a number and the database has not: one publication, or several of which the chain decides. */
-import { isSamePublication, sentOf, type Rivals } from '../../ledger/orders/restore.js';
+import { wordsHash } from '../../core/curve/words.js';
+import { isLandedAs, isSamePublication, sentOf, type Rivals } from '../../ledger/orders/restore.js';
 import type { Publication } from '../../ledger/types.js';
-import { curveKey, type ChainRecord } from './chain-record.js';
+import { curveKey, type ChainRecord, type LandedCurve } from './chain-record.js';
+import { ArchiveError } from './format.js';
 
 /** A publication of the archive, and the first file that has it. */
-interface InFile {
+export interface InFile {
   publication: Publication;
   file: number;
 }
@@ -15,10 +17,14 @@ interface Candidates {
   archived: InFile[];
 }
 
-/** What is chosen of all numbers: publications that the database lacks, and those that take the place of one of its own. */
+/** What is chosen of all numbers. */
 export interface Choice {
+  /** Publications that the database lacks, those of `superseded` included. */
   missing: Publication[];
+  /** Those that take the place of one of the database's own. */
   superseded: Publication[];
+  /** Those of numbers under which another curve landed that neither the archive nor the database has. */
+  disproven: InFile[];
 }
 
 const fileName = ({ file }: InFile): string => `file ${file} of the archive`;
@@ -49,29 +55,56 @@ export function createCandidates() {
         .flatMap(({ own, archived }) => [...(own === null ? [] : [own]), ...archived.map((one) => one.publication)])
         .reduce((least, { blockNumber }) => Math.min(least, blockNumber), fromBlock),
 
-    /** Chooses one of each number. Throws RestoreConflictError where the chain does not decide between two. */
+    /**
+     * Chooses at most one of each number. Throws RestoreConflictError where the chain does not decide between two, and ArchiveError
+     * `ARCHIVE_UNPROVEN` for one that contradicts itself, or the chain where most endpoints do not agree on what landed.
+     */
     choose(chain: ChainRecord): Choice {
-      const choice: Choice = { missing: [], superseded: [] };
+      const choice: Choice = { missing: [], superseded: [], disproven: [] };
       for (const [key, { own, archived }] of byKey) {
         const landed = chain.landed.get(key) ?? null;
         const nowSec = chain.isAgreed ? chain.timestampSec : null;
-        const later = (one: InFile, other: InFile): InFile => {
+        const chosen = (one: InFile, other: InFile): InFile => {
           const places = [fileName(one), fileName(other)] as const;
           const rivals = { own: one.publication, archived: other.publication, places };
           return sentOf(rivals, landed, nowSec) === 'own' ? one : other;
         };
-        if (own === null) {
-          choice.missing.push(archived.reduce(later).publication);
-          continue;
-        }
-        for (const one of archived) {
-          const places = ['the database', fileName(one)] as const;
-          const sent = sentOf({ own, archived: one.publication, places }, landed, nowSec);
-          if (sent === 'archived') choice.superseded.push(one.publication);
+        const possible =
+          landed?.isAgreed === true ? archived.filter((one) => isLandedAs(one.publication, landed)) : archived;
+        const best = possible.length === 0 ? archived[0]! : possible.reduce(chosen);
+        if (own !== null) {
+          const rivals = { own, archived: best.publication, places: ['the database', fileName(best)] as const };
+          if (sentOf(rivals, landed, nowSec) === 'archived') choice.superseded.push(best.publication);
+        } else if (landed !== null && possible.length === 0) {
+          for (const one of archived) checkHash(one, landed);
+          choice.disproven.push(...archived);
+        } else {
+          if (landed !== null) checkLanded(best, landed);
+          choice.missing.push(best.publication);
         }
       }
       choice.missing.push(...choice.superseded);
       return choice;
     },
   };
+}
+
+function unproven({ publication, file }: InFile, landed: LandedCurve): ArchiveError {
+  const { seq, market, wordsHash: archived } = publication;
+  return new ArchiveError(
+    'ARCHIVE_UNPROVEN',
+    `curve ${seq} of market ${market} has words ${landed.wordsHash} on the chain and ${archived} in file ${file} of the archive`,
+  );
+}
+
+/** Throws ArchiveError for a publication with other words than a post that any endpoint names, whether most of them agree on it or not. */
+function checkLanded(one: InFile, landed: LandedCurve): void {
+  if (landed.wordsHash !== null && landed.baseSeq === null && landed.wordsHash !== one.publication.wordsHash)
+    throw unproven(one, landed);
+}
+
+/** Throws ArchiveError where a publication's hash is not that of its words: no poster prepared that, whatever landed. */
+function checkHash(one: InFile, landed: LandedCurve): void {
+  const { askWords, bidWords, wordsHash: recorded } = one.publication;
+  if (wordsHash(askWords, bidWords) !== recorded) throw unproven(one, landed);
 }

@@ -1,10 +1,12 @@
 /** Writes to an archive what a database published before there was an archive, or while it could not be written. */
+import { createHash } from 'node:crypto';
 import { LogCompactedError } from '../../ledger/errors.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { highestPublicationSeq, readPublications } from '../../ledger/publications/publication-log.js';
+import { publicationIdentity } from '../../ledger/orders/restore.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import { readSettlements, settlementKey } from '../../ledger/settlements/settlement-log.js';
-import type { Db } from '../../ledger/types.js';
+import type { Db, Publication } from '../../ledger/types.js';
 import type { Archive, Archived } from './archive.js';
 import { curveKey } from './chain-record.js';
 import type { ArchiveBatch } from './format.js';
@@ -41,8 +43,15 @@ function createKnown({ store, deploymentId }: ExportDeps, keysOf: (batch: Archiv
   };
 }
 
+/** Names a publication among those of its number, shortly, since an export holds as many names as the archive has publications. */
+function publicationKey(one: Publication): string {
+  const digest = createHash('sha256').update(publicationIdentity(one)).digest('base64');
+  return `${curveKey(one)}:${digest.slice(0, 16)}`;
+}
+
 /**
- * Exports every publication that no file of the archive has, lowest number first. A poster may write meanwhile: what is prepared after the
+ * Exports every publication that no file of the archive has, lowest number first; under a number of which the archive has another one, too: an import
+ * takes the one that landed. A poster may write meanwhile: what is prepared after the
  * call is left to it, and what it has written by then is not written again, as far as its files are there before the export's own. Throws
  * ArchiveError for a damaged archive.
  */
@@ -51,7 +60,7 @@ export async function exportPublications(deps: ExportDeps): Promise<ExportReport
   const markets = await readMarkets(db.knex);
   const upTo = new Map<number, number>();
   for (const { index } of markets) upTo.set(index, await highestPublicationSeq(db.knex, index));
-  const readKnown = createKnown(deps, ({ publications }) => publications.map(curveKey));
+  const readKnown = createKnown(deps, ({ publications }) => publications.map(publicationKey));
   let known = await readKnown();
   const snapshots = createSnapshotStore(markets);
   const report: ExportReport = { exported: 0, lost: 0 };
@@ -62,10 +71,10 @@ export async function exportPublications(deps: ExportDeps): Promise<ExportReport
       const last = page.at(-1);
       if (last === undefined) break;
       afterSeq = last.seq;
-      if (page.some((one) => !known.has(curveKey(one)))) known = await readKnown();
+      if (page.some((one) => !known.has(publicationKey(one)))) known = await readKnown();
       const archived: Archived[] = [];
       for (const publication of page) {
-        if (known.has(curveKey(publication))) continue;
+        if (known.has(publicationKey(publication))) continue;
         try {
           archived.push({ publication, snapshot: await snapshots.get(db.knex, publication) });
         } catch (error) {

@@ -32,7 +32,7 @@ import { acquireWriter } from '../../ledger/db/writers.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
-import { createCandidates } from './candidates.js';
+import { createCandidates, type InFile } from './candidates.js';
 import { curveKey, readChainRecord, type ChainRecord, type LandedCurve } from './chain-record.js';
 import { ArchiveError, booksByHash, decodeBatch, type ArchiveBatch, type ArchiveHighs } from './format.js';
 import { setAside } from './set-aside.js';
@@ -61,8 +61,10 @@ export interface ImportPlan {
   /** Publications that the database lacks, and how many of them landed. */
   missing: readonly Publication[];
   landed: number;
-  /** Missing ones under whose number the database has another publication that never landed; that one is replaced. */
+  /** Missing ones under whose number the database has another publication that is not what landed; that one is replaced. */
   superseded: readonly Publication[];
+  /** Left out: another curve landed under their number, which neither the archive nor the database has. That one is among `unexplained`. */
+  disproven: readonly InFile[];
   /** Settlements that the database lacks. */
   settlements: readonly Settlement[];
   /** The newest checkpoint that was published. */
@@ -96,7 +98,7 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
 
 /**
  * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named,
- * each landed curve has the words that the chain names, and each book that is needed gives its curve's words. Reads only. Throws
+ * each landed curve has the words that the chain names or is left out, and each book that is needed gives its curve's words. Reads only. Throws
  * ArchiveError, and RestoreConflictError where the database and the archive, or two files of it, have different publications under a number
  * and the chain does not decide which of them was sent.
  */
@@ -131,19 +133,9 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
     markets,
     fromBlock: candidates.earliestBlock(fromBlock),
   });
-  const { missing, superseded } = candidates.choose(chain);
+  const { missing, superseded, disproven } = candidates.choose(chain);
   const archived = new Map(missing.map((one) => [curveKey(one), one]));
-  let landed = 0;
-  for (const one of missing) {
-    const curve = chain.landed.get(curveKey(one));
-    if (curve === undefined) continue;
-    landed += 1;
-    if (curve.wordsHash === null || curve.wordsHash === one.wordsHash) continue;
-    throw new ArchiveError(
-      'ARCHIVE_UNPROVEN',
-      `curve ${one.seq} of market ${one.market} has words ${curve.wordsHash} on the chain and ${one.wordsHash} in the archive`,
-    );
-  }
+  const landed = missing.filter((one) => chain.landed.has(curveKey(one))).length;
   const unexplained: LandedCurve[] = [];
   for (const [key, curve] of chain.landed) {
     if (!archived.has(key) && (await readPublication(db.knex, curve.market, curve.seq)) === null)
@@ -164,7 +156,7 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   ];
   await checkOrders(db.knex, orders.rows(0, 0));
   return {
-    ...{ files, publications, highs, missing, landed, superseded, checkpoint },
+    ...{ files, publications, highs, missing, landed, superseded, disproven, checkpoint },
     settlements: [...settlements.values()],
     ...{ books, orders, unexplained, rereading: found },
   };
