@@ -207,14 +207,15 @@ function importDeps({ line, config, store }: Pick<Run, 'line' | 'config' | 'stor
 }
 
 function summary(plan: ImportPlan) {
-  const { files, publications, missing, landed, superseded, settlements, checkpoint, books, unexplained, rereading } =
-    plan;
+  const { files, publications, missing, landed, superseded, disproven, settlements, checkpoint, books } = plan;
+  const { unexplained, rereading } = plan;
   return {
     files,
     publications,
     missing: missing.length,
     landed,
     superseded: superseded.map(({ market, seq }) => ({ market, seq })),
+    disproven: disproven.map(({ publication: { market, seq }, file }) => ({ market, seq, file })),
     settlements: settlements.length,
     checkpoint: checkpoint === null ? null : { seq: checkpoint.checkpointSeq, root: checkpoint.root },
     books: books.length,
@@ -224,13 +225,28 @@ function summary(plan: ImportPlan) {
 }
 
 function describe(plan: ImportPlan): string[] {
-  const { missing, landed, superseded, settlements, checkpoint, books, unexplained, rereading, publications } = plan;
+  const {
+    missing,
+    landed,
+    superseded,
+    disproven,
+    settlements,
+    checkpoint,
+    books,
+    unexplained,
+    rereading,
+    publications,
+  } = plan;
   return [
     `the database lacks ${missing.length} of ${publications} publications of the archive, of which ${landed} landed; ${books.length} books`,
     `it lacks ${settlements.length} settlements${checkpoint === null ? '' : `; the newest checkpoint that was published is ${checkpoint.checkpointSeq}, root ${checkpoint.root}`}`,
     ...superseded.map(
       ({ market, seq }) =>
         `curve ${seq} of market ${market} landed as the archive has it; the database's own of that number makes way, kept in the archive's folder set-aside`,
+    ),
+    ...disproven.map(
+      ({ publication: { market, seq }, file }) =>
+        `curve ${seq} of market ${market} is another one on the chain than in file ${file}: left out; if a database has that one, archive export writes it`,
     ),
     ...(rereading === null
       ? []

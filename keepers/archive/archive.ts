@@ -48,8 +48,9 @@ export interface Archive {
   /** Highest numbers in the archive, and those of this process. */
   highs(): ArchiveHighs;
   /**
-   * Makes an entry durable in the archive, as one file. Rejects when it can't; then nothing of it is in the archive. With `keep`, for an
-   * entry that is sent all the same, a failed one is kept in memory and written before the next entry.
+   * Makes an entry durable in the archive, as one file. Rejects when it can't; its file may be there then, but nobody may count on it. With
+   * `keep`, for an entry that is sent all the same, a failed one is kept in memory and written before the next entry, as the file that may
+   * be there already.
    */
   write(entry: Entry, options?: { keep?: boolean }): Promise<void>;
   status(): ArchiveStatus;
@@ -80,6 +81,13 @@ interface Tail {
   highs: ArchiveHighs;
 }
 
+/** A file of an entry, with what `Tail` needs once it is there. */
+interface Draft {
+  entry: Entry;
+  bytes: Uint8Array;
+  batch: ArchiveBatch;
+}
+
 /** Opens the archive at its newest file. Throws ArchiveError `ARCHIVE_DAMAGED` and `ARCHIVE_FOREIGN`. */
 export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
   const { store, deploymentId, maxKeptChars = MAX_KEPT_CHARS } = deps;
@@ -94,6 +102,8 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
   /** Newest book of each market that this process has written in the present folder. */
   let known = new Map<number, Hex>();
   let folder = 0;
+  /** The newest file whose write failed: it may be there all the same. */
+  let unsure: Draft | null = null;
 
   async function readTail(): Promise<Tail> {
     const number = await store.lastNumber();
@@ -108,38 +118,44 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
     return { number, hash, highs: batch.highs };
   }
 
-  async function append({
-    publications: archived = [],
-    book = NO_BOOK,
-    settlements = [],
-    checkpoint = null,
-  }: Entry): Promise<void> {
+  /** The file that comes after the tail. */
+  function draftOf(entry: Entry): Draft {
+    const { publications: archived = [], book = NO_BOOK, settlements = [], checkpoint = null } = entry;
+    const number = tail.number + 1;
+    if (Math.floor(number / store.filesPerFolder) !== folder) known = new Map();
+    folder = Math.floor(number / store.filesPerFolder);
+    const books = new Map(archived.map(({ publication: { snapshotHash }, snapshot }) => [snapshotHash, snapshot]));
+    for (const hash of known.values()) books.delete(hash);
+    const publications = archived.map(({ publication }) => publication);
+    const batch: ArchiveBatch = {
+      deploymentId,
+      number,
+      previous: tail.hash,
+      timeMs: deps.nowMs(),
+      publications,
+      snapshots: [...books.values()],
+      settlements: [...settlements],
+      checkpoint,
+      highs: highsAfter(tail.highs, publications, book),
+    };
+    return { entry, bytes: encodeBatch(batch, deps.privateKey), batch };
+  }
+
+  async function append(entry: Entry): Promise<void> {
     for (let tries = 1; ; tries += 1) {
-      const number = tail.number + 1;
-      if (Math.floor(number / store.filesPerFolder) !== folder) known = new Map();
-      folder = Math.floor(number / store.filesPerFolder);
-      const books = new Map(archived.map(({ publication: { snapshotHash }, snapshot }) => [snapshotHash, snapshot]));
-      for (const hash of known.values()) books.delete(hash);
-      const publications = archived.map(({ publication }) => publication);
-      const batch: ArchiveBatch = {
-        deploymentId,
-        number,
-        previous: tail.hash,
-        timeMs: deps.nowMs(),
-        publications,
-        snapshots: [...books.values()],
-        settlements: [...settlements],
-        checkpoint,
-        highs: highsAfter(tail.highs, publications, book),
-      };
-      const bytes = encodeBatch(batch, deps.privateKey);
-      if (await store.write(number, bytes)) {
-        tail = { number, hash: fileHash(bytes), highs: batch.highs };
-        for (const { market, snapshotHash } of publications) known.set(market, snapshotHash);
+      // Written again as it was, an entry whose file is there already does not get a second one.
+      const draft: Draft = unsure?.entry === entry ? unsure : draftOf(entry);
+      const { bytes, batch } = draft;
+      unsure = draft;
+      const isWritten = await store.write(batch.number, bytes);
+      unsure = null;
+      if (isWritten) {
+        tail = { number: batch.number, hash: fileHash(bytes), highs: batch.highs };
+        for (const { market, snapshotHash } of batch.publications) known.set(market, snapshotHash);
         return;
       }
       if (tries === TRIES)
-        throw new ArchiveError('ARCHIVE_BUSY', `another process writes file ${number} of the archive`);
+        throw new ArchiveError('ARCHIVE_BUSY', `another process writes file ${batch.number} of the archive`);
       tail = await readTail();
     }
   }

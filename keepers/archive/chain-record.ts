@@ -9,10 +9,17 @@ import { readMarket } from '../watcher/tokens/listing.js';
 export interface LandedCurve {
   market: number;
   seq: number;
-  /** Null for a touch, which carries no words, and where endpoints disagree. */
+  /**
+   * Of a touch, which carries none, those of the curve that it prolongs: null where that was posted before the blocks that were read. Null,
+   * too, where endpoints disagree.
+   */
   wordsHash: Hex | null;
+  /** The curve that a touch prolongs; null for a post with words, and where endpoints disagree. */
+  baseSeq: number | null;
+  /** Null where endpoints disagree. */
+  deadlineSec: number | null;
   blockNumber: number;
-  /** Whether more than half of the configured endpoints name it with the same words. */
+  /** Whether more than half of the configured endpoints name it, and all that do with the same words, base and deadline. */
   isAgreed: boolean;
 }
 
@@ -67,12 +74,11 @@ function together(records: readonly EndpointRecord[], configured: number): Chain
   for (const key of new Set(records.flatMap((one) => [...one.landed.keys()]))) {
     const named = records.flatMap((one) => one.landed.get(key) ?? []);
     const last = named.at(-1)!;
-    const isSame = named.every(({ wordsHash }) => wordsHash === last.wordsHash);
-    landed.set(key, {
-      ...last,
-      wordsHash: isSame ? last.wordsHash : null,
-      isAgreed: isSame && named.length >= most,
-    });
+    const agreed = <K extends keyof typeof last>(field: K): (typeof last)[K] | null =>
+      named.every((one) => one[field] === last[field]) ? last[field] : null;
+    const said = { wordsHash: agreed('wordsHash'), baseSeq: agreed('baseSeq'), deadlineSec: agreed('deadlineSec') };
+    const isSame = said.wordsHash === last.wordsHash && said.baseSeq === last.baseSeq && said.deadlineSec !== null;
+    landed.set(key, { ...last, ...said, isAgreed: isSame && named.length >= most });
   }
   const latestFirst = records.map(({ timestampSec }) => timestampSec).sort((a, b) => b - a);
   return {
@@ -119,8 +125,13 @@ async function readRecordOf(
         if (!known.some(({ id }) => id === listed.id)) known.push(listed);
       } else if (event?.type === 'posted' || event?.type === 'touched') {
         const curve = { market: indexOf(event.marketId), seq: event.seq };
-        const wordsHash = event.type === 'posted' ? event.wordsHash : null;
-        landed.set(curveKey(curve), { ...curve, wordsHash, blockNumber: log.blockNumber });
+        const isTouch = event.type === 'touched';
+        const wordsHash = isTouch
+          ? (landed.get(curveKey({ ...curve, seq: event.baseSeq }))?.wordsHash ?? null)
+          : event.wordsHash;
+        const { deadlineSec } = event;
+        const baseSeq = isTouch ? event.baseSeq : null;
+        landed.set(curveKey(curve), { ...curve, wordsHash, baseSeq, deadlineSec, blockNumber: log.blockNumber });
       } else if (event?.type === 'swap') {
         hit.add(curveKey({ market: indexOf(event.marketId), seq: event.curveSeq }));
       }

@@ -12,8 +12,6 @@ import {
   isBookOf,
   checkOrders,
   comparePublications,
-  sentOf,
-  type Rivals,
   publicationsSince,
   rereadingOf,
   restartOrderLog,
@@ -34,6 +32,7 @@ import { acquireWriter } from '../../ledger/db/writers.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
+import { createCandidates, type InFile } from './candidates.js';
 import { curveKey, readChainRecord, type ChainRecord, type LandedCurve } from './chain-record.js';
 import { ArchiveError, booksByHash, decodeBatch, type ArchiveBatch, type ArchiveHighs } from './format.js';
 import { setAside } from './set-aside.js';
@@ -62,8 +61,10 @@ export interface ImportPlan {
   /** Publications that the database lacks, and how many of them landed. */
   missing: readonly Publication[];
   landed: number;
-  /** Missing ones under whose number the database has another publication that never landed; that one is replaced. */
+  /** Missing ones under whose number the database has another publication that is not what landed; that one is replaced. */
   superseded: readonly Publication[];
+  /** Left out: another curve landed under their number, which neither the archive nor the database has. That one is among `unexplained`. */
+  disproven: readonly InFile[];
   /** Settlements that the database lacks. */
   settlements: readonly Settlement[];
   /** The newest checkpoint that was published. */
@@ -97,16 +98,15 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
 
 /**
  * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named,
- * each landed curve has the words that the chain names, and each book that is needed gives its curve's words. Reads only. Throws
- * ArchiveError, and RestoreConflictError where the database has another publication under a number and the chain does not decide which of
- * them was sent.
+ * each landed curve has the words that the chain names or is left out, and each book that is needed gives its curve's words. Reads only. Throws
+ * ArchiveError, and RestoreConflictError where the database and the archive, or two files of it, have different publications under a number
+ * and the chain does not decide which of them was sent.
  */
 export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   const { db, store, deploymentId } = deps;
   const judge = createSignerJudge(deps);
   const fileOf = new Map<Hex, number>();
-  const missing: Publication[] = [];
-  const rivals: Rivals[] = [];
+  const candidates = createCandidates();
   const settlements = new Map<string, Settlement>();
   let checkpoint: CheckpointHead | null = null;
   let [files, publications] = [0, 0];
@@ -116,9 +116,7 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
     files += 1;
     publications += batch.publications.length;
     for (const hash of booksByHash(batch.snapshots).keys()) fileOf.set(hash, batch.number);
-    const compared = await comparePublications(db.knex, batch.publications);
-    missing.push(...compared.missing);
-    rivals.push(...compared.rivals);
+    candidates.note(batch.number, await comparePublications(db.knex, batch.publications));
     // A settlement may be in two files: written again, or exported while its file was being written.
     for (const one of await missingSettlements(db.knex, batch.settlements)) {
       if (!settlements.has(settlementKey(one))) settlements.set(settlementKey(one), one);
@@ -130,27 +128,14 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   const head = await lastGeneration(db.knex);
   const markets = await readMarkets(db.knex);
   const fromBlock = markets.length === 0 ? deps.deploymentBlock : (head?.toBlock ?? deps.deploymentBlock) + 1;
-  const wanted = [...missing, ...rivals.flatMap(({ own, archived: other }) => [own, other])];
-  const earliest = wanted.reduce((least, { blockNumber }) => Math.min(least, blockNumber), fromBlock);
-  const chain = await readChainRecord(deps.endpoints, { contracts: deps.contracts, markets, fromBlock: earliest });
-  const superseded: Publication[] = [];
-  for (const one of rivals) {
-    const sent = sentOf(one, chain.landed.get(curveKey(one.own)) ?? null, chain.isAgreed ? chain.timestampSec : null);
-    if (sent === 'archived') superseded.push(one.archived);
-  }
-  missing.push(...superseded);
+  const chain = await readChainRecord(deps.endpoints, {
+    contracts: deps.contracts,
+    markets,
+    fromBlock: candidates.earliestBlock(fromBlock),
+  });
+  const { missing, superseded, disproven } = candidates.choose(chain);
   const archived = new Map(missing.map((one) => [curveKey(one), one]));
-  let landed = 0;
-  for (const one of missing) {
-    const curve = chain.landed.get(curveKey(one));
-    if (curve === undefined) continue;
-    landed += 1;
-    if (curve.wordsHash === null || curve.wordsHash === one.wordsHash) continue;
-    throw new ArchiveError(
-      'ARCHIVE_UNPROVEN',
-      `curve ${one.seq} of market ${one.market} has words ${curve.wordsHash} on the chain and ${one.wordsHash} in the archive`,
-    );
-  }
+  const landed = missing.filter((one) => chain.landed.has(curveKey(one))).length;
   const unexplained: LandedCurve[] = [];
   for (const [key, curve] of chain.landed) {
     if (!archived.has(key) && (await readPublication(db.knex, curve.market, curve.seq)) === null)
@@ -171,7 +156,7 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   ];
   await checkOrders(db.knex, orders.rows(0, 0));
   return {
-    ...{ files, publications, highs, missing, landed, superseded, checkpoint },
+    ...{ files, publications, highs, missing, landed, superseded, disproven, checkpoint },
     settlements: [...settlements.values()],
     ...{ books, orders, unexplained, rereading: found },
   };

@@ -17,8 +17,8 @@ export interface ArchiveStore {
   firstNumber(): Promise<number>;
   read(number: number): Promise<Buffer>;
   /**
-   * Makes a file durable under its number: it is there whole or not at all. Returns false when the number is taken, so that of two
-   * writers only one gets it.
+   * Makes a file durable under its number: it is there whole or not at all. Returns false when the number is taken by another file, so that
+   * of two writers only one gets it. After it has failed the file may be there all the same; the same bytes may be written again.
    */
   write(number: number, bytes: Uint8Array): Promise<boolean>;
   /**
@@ -39,6 +39,8 @@ export function createFolderStore(dir: string, filesPerFolder = FILES_PER_FOLDER
   const folderOf = (number: number): string => pad(number - (number % filesPerFolder));
   const fileOf = (number: number): string => `${pad(number)}.cba`;
   const pathOf = (number: number): string => join(dir, folderOf(number), fileOf(number));
+  /** Folders that this process has made and whose names may not be durable yet. */
+  const unsynced = new Set<string>();
 
   async function names(path: string): Promise<string[]> {
     try {
@@ -63,9 +65,9 @@ export function createFolderStore(dir: string, filesPerFolder = FILES_PER_FOLDER
     return [];
   }
 
-  /** Makes a file durable in a folder, whole or not at all; false where the name is taken. */
+  /** Makes a file durable in a folder, whole or not at all; false where the name is taken by other bytes. */
   async function place(folder: string, name: string, bytes: Uint8Array): Promise<boolean> {
-    const isNew = (await mkdir(folder, { recursive: true })) !== undefined;
+    if ((await mkdir(folder, { recursive: true })) !== undefined) unsynced.add(folder);
     const temporary = join(folder, `.${name}.${randomUUID()}.tmp`);
     const file = await open(temporary, 'w');
     try {
@@ -78,13 +80,17 @@ export function createFolderStore(dir: string, filesPerFolder = FILES_PER_FOLDER
       // Unlike a rename it fails where the name is taken.
       await link(temporary, join(folder, name));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw error;
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      // Its own, of a write that failed after this point, is not durable before the folder is synced.
+      if (!(await readFile(join(folder, name))).equals(bytes)) return false;
     } finally {
       await unlink(temporary).catch(() => undefined);
     }
     await syncFolder(folder);
-    if (isNew) await syncFolder(dir);
+    if (unsynced.has(folder)) {
+      await syncFolder(dir);
+      unsynced.delete(folder);
+    }
     return true;
   }
 
@@ -125,12 +131,18 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Every batch in order. Each must name the file before it by its hash, but for the first that is still there. Throws ArchiveError
- * `ARCHIVE_DAMAGED` at the first file that is missing or altered, and `ARCHIVE_FOREIGN` for one of another deployment.
+ * Every batch in order, or those after a file that was read before, up to the file that is the newest at the call. Each must name the file
+ * before it by its hash, but for the first that is still there. Throws ArchiveError `ARCHIVE_DAMAGED` at the first file that is missing or
+ * altered, and `ARCHIVE_FOREIGN` for one of another deployment.
  */
-export async function* readArchive(store: ArchiveStore, deploymentId: string): AsyncGenerator<SignedBatch> {
-  const [first, last] = [await store.firstNumber(), await store.lastNumber()];
-  let previous: Hex | null = null;
+export async function* readArchive(
+  store: ArchiveStore,
+  deploymentId: string,
+  after: { number: number; hash: Hex } | null = null,
+): AsyncGenerator<SignedBatch> {
+  const first = after === null ? await store.firstNumber() : after.number + 1;
+  const last = await store.lastNumber();
+  let previous = after?.hash ?? null;
   for (let number = first; number > 0 && number <= last; number += 1) {
     const bytes = await store.read(number);
     const signed = decodeBatch(bytes, `file ${number} of the archive`);

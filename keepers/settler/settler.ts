@@ -304,7 +304,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     const quarantined = await readQuarantined(tx);
     if (view.planned.some(({ token }) => quarantined.has(token))) return false;
     // An item that is being assigned now is seen, or its command sees these withdrawals.
-    await waitForWriter(db, tx, 'operator');
+    await waitForWriter(tx, 'operator');
     const open = await readConcerns(tx);
     if (view.planned.some((one) => concerns(open, one))) return false;
     for (const { index: market } of deps.markets) {

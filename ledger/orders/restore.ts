@@ -38,18 +38,24 @@ export async function readNoncesAfterMs(q: Queryable): Promise<number> {
   return row === undefined ? 0 : toSafeInt(row.value);
 }
 
-/** Two publications under one number. */
+/** Two publications under one number, and where they are unless the first is in the database and the other one in the archive. */
 export interface Rivals {
   own: Publication;
   archived: Publication;
+  places?: readonly [own: string, archived: string];
 }
 
-/** Whether two publications under one number are the same one: of the same book, with the same words and deadline. */
+/** What tells publications under one number apart: book, words, deadline, and of a touch the curve that it prolongs. */
+export function publicationIdentity({ snapshotHash, wordsHash, deadlineSec, kind, baseSeq }: Publication): string {
+  return [snapshotHash, wordsHash, deadlineSec, kind === 'touch' ? baseSeq : ''].join(' ');
+}
+
+/** Whether two publications under one number are the same one. */
 export function isSamePublication(a: Publication, b: Publication): boolean {
-  return a.snapshotHash === b.snapshotHash && a.wordsHash === b.wordsHash && a.deadlineSec === b.deadlineSec;
+  return publicationIdentity(a) === publicationIdentity(b);
 }
 
-/** Which publications the database lacks, and for which it has another book, other words or another deadline under the same number. */
+/** Which publications the database lacks, and for which it has another one under the same number. */
 export async function comparePublications(
   q: Queryable,
   archived: readonly Publication[],
@@ -64,19 +70,42 @@ export async function comparePublications(
   return { missing, rivals };
 }
 
-/** What the chain has under a number: nothing, words, or a post without words; and whether most endpoints agree on it. */
-type LandedWords = { wordsHash: Hex | null; isAgreed: boolean } | null;
+/** A post that landed under a number, as far as it is known and the endpoints that name it do not differ. */
+interface LandedPost {
+  /** Of a touch those of the curve that it prolongs. */
+  wordsHash: Hex | null;
+  /** The curve that a touch prolongs; null for a post with words. */
+  baseSeq?: number | null;
+  deadlineSec?: number | null;
+  /** Whether most endpoints agree on it. */
+  isAgreed: boolean;
+}
+
+/** Whether a publication is what landed under its number, but for its deadline. */
+export function isLandedAs(
+  { kind, baseSeq, wordsHash }: Pick<Publication, 'kind' | 'baseSeq' | 'wordsHash'>,
+  { baseSeq: touched = null, wordsHash: landed }: Omit<LandedPost, 'isAgreed'>,
+): boolean {
+  if (touched === null) return kind !== 'touch' && wordsHash === landed;
+  return kind === 'touch' && baseSeq === touched && (landed === null || wordsHash === landed);
+}
 
 /**
- * Which of two publications under one number was sent. It is the one whose words landed, since a number can land only once. If none landed
- * and both have expired, neither matters, and the database keeps its own. `nowSec` is the time that most endpoints have reached, null where
- * too few of them answered. Throws RestoreConflictError when their words are equal, when one of them may still land, or when most endpoints
- * do not agree, because the publication that is not chosen is deleted.
+ * Which of two publications under one number was sent. It is the one whose words landed, since a number can land only once. If both have
+ * them, and the same book, it is the one with the deadline that landed, the database's own where that does not tell: an earlier deadline
+ * than the chain's would have the ledger take a curve for over that takers can still execute. If none landed and both have expired, neither
+ * matters, and the database keeps its own. `nowSec` is the time that most endpoints have reached, null where too few of them answered.
+ * Throws RestoreConflictError when equal words have different books, when one of them may still land, or when most endpoints do not agree,
+ * because the publication that is not chosen is deleted.
  */
-export function sentOf({ own, archived }: Rivals, landed: LandedWords, nowSec: number | null): 'own' | 'archived' {
+export function sentOf(
+  { own, archived, places: [place, other] = ['the database', 'the archive'] }: Rivals,
+  landed: LandedPost | null,
+  nowSec: number | null,
+): 'own' | 'archived' {
   const conflict = (why: string): RestoreConflictError =>
     new RestoreConflictError(
-      `publication ${own.seq} of market ${own.market} is another one in the database than in the archive, and ${why}`,
+      `publication ${own.seq} of market ${own.market} is another one in ${place} than in ${other}, and ${why}`,
     );
   if (landed === null) {
     if (nowSec === null) throw conflict('too few endpoints answer to say that neither has landed');
@@ -84,13 +113,19 @@ export function sentOf({ own, archived }: Rivals, landed: LandedWords, nowSec: n
     if (untilSec >= nowSec) throw conflict(`either may land for ${untilSec - nowSec + 1} s more; try again after that`);
     return 'own';
   }
-  if (landed.wordsHash !== null && !landed.isAgreed)
-    throw conflict('not most of the endpoints name a curve under that number, so that none is believed');
-  if (own.wordsHash === archived.wordsHash)
+  if (!landed.isAgreed)
+    throw conflict('not most of the endpoints name the same curve under that number, so that none is believed');
+  const [isOwn, isArchived] = [isLandedAs(own, landed), isLandedAs(archived, landed)];
+  if (!isOwn && !isArchived) throw conflict('the chain has neither under that number');
+  if (!isArchived) return 'own';
+  if (!isOwn) return 'archived';
+  if (own.wordsHash !== archived.wordsHash)
+    throw conflict(
+      'they prolong a curve whose words are not known, so that the chain does not say which of them it is',
+    );
+  if (own.snapshotHash !== archived.snapshotHash)
     throw conflict('they have the same words, so that the chain does not say which of their books is behind it');
-  if (landed.wordsHash === own.wordsHash) return 'own';
-  if (landed.wordsHash === archived.wordsHash) return 'archived';
-  throw conflict('the chain has the words of neither under that number, or its endpoints contradict each other');
+  return landed.deadlineSec === archived.deadlineSec && landed.deadlineSec !== own.deadlineSec ? 'archived' : 'own';
 }
 
 /**

@@ -54,6 +54,11 @@ export async function lastPublicationSeq(q: Queryable, market: number): Promise<
   return (await highest(query, 'seq')) ?? 0;
 }
 
+/** Highest seq ever prepared for the market, whether its numbers were given back since or not; 0 before the first. */
+export async function highestPublicationSeq(q: Queryable, market: number): Promise<number> {
+  return (await highest(q('publications').where({ market }), 'seq')) ?? 0;
+}
+
 /** The newest publication of a market at some moment: which numbering it belongs to, and its number, 0 before the first of that numbering. */
 export interface PublicationMark {
   era: number;

@@ -178,7 +178,11 @@ export interface ChainCurve {
  * Where the chain differs from the publication that should be live there, and from the post behind it as it landed, with what that one
  * raised; empty when nowhere.
  */
-export function differencesFromChain(publication: Publication, posted: StoredVolumes, chain: ChainCurve): string[] {
+export function differencesFromChain(
+  publication: Pick<Publication, 'seq' | 'deadlineSec' | 'wordsHash'>,
+  posted: StoredVolumes,
+  chain: ChainCurve,
+): string[] {
   const differences: string[] = [];
   const compare = (name: string, recorded: bigint | number | Hex, found: bigint | number | Hex): void => {
     if (recorded !== found) differences.push(`${name}: recorded ${recorded}, on-chain ${found}`);

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
 import { checkUncovered } from '../../keepers/verify/suspense.js';
 import { VerifyError } from '../../keepers/verify/verification.js';
+import type { RpcPool } from '../../keepers/chain/pool.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
 import { accountKey } from '../../ledger/chain/invariants.js';
 import { readHalt } from '../../ledger/chain/halts.js';
@@ -10,11 +11,14 @@ import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { rereadFrom } from '../../ledger/chain/reversals.js';
 import { readSuspense, readSuspenseFacts, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import { SUSPENSE } from '../../ledger/types.js';
+import { ICurveBook__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/nodes/double-keepers.js';
 
 const ETHER = 10n ** 18n;
 const LOTS = 10_000n;
+const BOOK = ICurveBook__factory.createInterface();
+const CURVE_WORDS = BOOK.getFunction('curveWords').selector;
 
 describe('suspense', function () {
   this.timeout(60_000);
@@ -118,6 +122,20 @@ describe('suspense', function () {
       await one.verify();
     });
 
+    /** Endpoints that say of a market's curve that it has other words. */
+    const sayingOtherWords = (pool: RpcPool): RpcPool => ({
+      ...pool,
+      async batch(calls) {
+        const answers = await pool.batch(calls);
+        return answers.map((answer, i) => {
+          const { data = '' } = (calls[i]!.params as [{ data?: string }])[0];
+          if (!data.startsWith(CURVE_WORDS)) return answer;
+          const [asks, bids] = BOOK.decodeFunctionResult('curveWords', answer as string) as unknown as bigint[][];
+          return BOOK.encodeFunctionResult('curveWords', [asks!.map((word) => word + 1n), [...bids!]]);
+        });
+      },
+    });
+
     it('an item goes where the operator says, with the reason in the log, also after blocks were taken back', async () => {
       await traded();
       const usdc = await one.balance(maker, 'USDC');
@@ -130,6 +148,10 @@ describe('suspense', function () {
       await one.expectConserved();
       await one.verify();
       await assign(second!.item, operator());
+      // Before anything is posted, as the runbook says: the newest curve on-chain is still the foreign one.
+      expect(await one.verify(one.pool)).to.include({ suspense: 4, openSuspense: 0 });
+      const differing = await one.verify(sayingOtherWords(one.pool)).catch((error: Error) => error);
+      expect((differing as Error).message).to.match(/^curve 2 of WETH-USDC: words: recorded 0x/);
       expect(await one.balance(operator(), 'WETH')).to.equal(-ETHER);
       expect(await one.balance(operator(), 'USDC')).to.equal(usdc / 2n);
       expect(await openItems()).to.deep.equal([]);

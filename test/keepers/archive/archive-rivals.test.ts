@@ -2,12 +2,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { exportPublications } from '../../../keepers/archive/export.js';
 import { decodeBatch } from '../../../keepers/archive/format.js';
 import { planImport } from '../../../keepers/archive/import.js';
+import { planPrune } from '../../../keepers/archive/prune.js';
 import { readArchive, type ArchiveStore } from '../../../keepers/archive/store.js';
 import type { Hex } from '../../../core/types.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
-import { publicationOf, readPublication, type PublicationRow } from '../../../ledger/publications/publication-log.js';
+import { readSuspense } from '../../../ledger/chain/suspense.js';
+import {
+  lastPublicationSeq,
+  publicationOf,
+  readPublication,
+  type PublicationRow,
+} from '../../../ledger/publications/publication-log.js';
 import { decodeSnapshot } from '../../../core/json.js';
 import { snapshotHash } from '../../../core/snapshot.js';
 import { sentOf } from '../../../ledger/orders/restore.js';
@@ -76,6 +84,128 @@ forEachDatabase((name, open) => {
       suite.stack = await suite.site.start(copy);
       await scan(suite.stack);
       expect(await balancesOf(copy)).to.deep.equal(before);
+      await goesOn(suite.stack, copy);
+    });
+
+    /** What `curvebook archive export` does. */
+    const exported = async (db: Db) =>
+      exportPublications({
+        db,
+        store: suite.site.store,
+        archive: await suite.site.openArchive(),
+        deploymentId: suite.site.chain.manifest.deploymentId,
+      });
+
+    it('is given by an export the publication that landed, where it has another one under its number', async () => {
+      const copy = await rivals(false);
+      await suite.site.restore(copy);
+      expect(await exported(copy)).to.deep.equal({ exported: 1, lost: 0 });
+      expect(await exported(copy), 'once').to.deep.equal({ exported: 0, lost: 0 });
+      suite.stack = await suite.site.start(copy);
+      await scan(suite.stack);
+      await goesOn(suite.stack, copy);
+      const balances = await balancesOf(copy);
+      await suite.stack.stop();
+      const fresh = await open();
+      const plan = await planImport(suite.site.importDeps(fresh));
+      expect([plan.disproven, plan.unexplained, plan.landed]).to.deep.equal([[], [], plan.missing.length]);
+      await suite.site.restore(fresh);
+      suite.stack = await suite.site.start(fresh);
+      await scan(suite.stack);
+      expect((await readHalt(fresh.knex))?.message).to.equal(undefined);
+      expect(await balancesOf(fresh)).to.deep.equal(balances);
+      await goesOn(suite.stack, fresh);
+    });
+
+    it('gives up in time what never landed under a number under which another curve did', async () => {
+      const copy = await rivals(false);
+      await suite.site.restore(copy);
+      await exported(copy);
+      suite.stack = await suite.site.start(copy);
+      await scan(suite.stack);
+      await trade(suite.stack, 6);
+      const { deploymentId } = suite.site.chain.manifest;
+      const deps = { db: copy, store: suite.site.store, deploymentId, beforeMs: Date.now() + 1 + 3_600_000 };
+      const kept = await planPrune(deps);
+      expect([kept.folders, kept.keeps]).to.deep.equal([
+        [],
+        'file 1 stays: curve 1 of market 0 may yet be hit by what the ledger has not scanned',
+      ]);
+      await suite.site.chain.rpc.call('evm_increaseTime', [2_000]);
+      await suite.site.mine();
+      await scan(suite.stack);
+      // File 3 has what never landed.
+      expect((await planPrune(deps)).folders[0]).to.include({ first: 1, last: 3 });
+      // The other database never saw anything land under that number.
+      expect((await planPrune({ ...deps, db: suite.db })).folders).to.deep.equal([]);
+    });
+
+    it('explains all the rest where nothing but what never landed was archived under a number', async () => {
+      const copy = await rivals(false);
+      await suite.site.restore(copy);
+      suite.stack = await suite.site.start(copy);
+      await scan(suite.stack);
+      await goesOn(suite.stack, copy);
+      await suite.stack.stop();
+      const fresh = await open();
+      const plan = await planImport(suite.site.importDeps(fresh));
+      expect(plan.disproven.map(({ publication: { seq } }) => seq)).to.deep.equal([3]);
+      expect(plan.unexplained.map(({ seq }) => seq)).to.deep.equal([3]);
+      // An endpoint that nobody else confirms leaves nothing out.
+      const { rpc } = suite.site.chain;
+      const alone = { ...suite.site.importDeps(fresh), endpoints: [rpc, lying('logs'), lying('logs')] };
+      expect(await planImport(alone).catch((error: Error) => error)).to.include({ code: 'ARCHIVE_UNPROVEN' });
+      await suite.site.restore(fresh);
+      suite.stack = await suite.site.start(fresh);
+      do await suite.stack.watcher.scan();
+      while (suite.stack.watcher.status().nextBlock <= (await suite.site.headBlock()));
+      expect((await readHalt(fresh.knex))?.code).to.equal('unexplained_curve');
+      const suspended = await readSuspense(fresh.knex, { open: true });
+      expect(suspended.map(({ kind, seq }) => [kind, seq])).to.deep.equal([['fill', 3]]);
+      await suite.stack.stop();
+      // The database that has it may give it to the archive later.
+      expect(await exported(copy)).to.deep.equal({ exported: 1, lost: 0 });
+      await suite.site.restore(fresh);
+      suite.stack = await suite.site.start(fresh);
+      await scan(suite.stack);
+      expect((await readHalt(fresh.knex))?.message).to.equal(undefined);
+      expect(await balancesOf(fresh)).to.deep.equal(await balancesOf(copy));
+      await goesOn(suite.stack, fresh);
+    });
+
+    it('takes of the same words the deadline that the chain has, for a curve and for a touch', async () => {
+      await trade(suite.stack, 2);
+      let touch: string | undefined;
+      for (let tries = 0; tries < 20 && touch !== 'touch'; tries += 1) {
+        await suite.site.chain.rpc.call('evm_increaseTime', [4]);
+        await suite.site.mine();
+        await scan(suite.stack);
+        touch = (await suite.stack.poster.round())?.publications[0]?.kind;
+        await suite.site.mine();
+        await scan(suite.stack);
+      }
+      expect(touch).to.equal('touch');
+      await suite.stack.stop();
+      const seqs = [2, await lastPublicationSeq(suite.db.knex, 0)];
+      const copy = await backup();
+      for (const seq of seqs) {
+        const { deadlineSec } = (await readPublication(copy.knex, 0, seq))!;
+        await copy
+          .knex('publications')
+          .where({ market: 0, seq })
+          .update({ deadline_sec: deadlineSec + 1 });
+      }
+      const sent = await Promise.all(seqs.map((seq) => readPublication(suite.db.knex, 0, seq)));
+      const plan = await planImport(suite.site.importDeps(copy));
+      expect(plan.superseded).to.deep.equal(sent);
+      // Both are archived, and the database has neither.
+      expect(await exported(copy)).to.deep.equal({ exported: 2, lost: 0 });
+      const { missing } = await planImport(suite.site.importDeps(await open()));
+      for (const one of sent) expect(missing.filter(({ seq }) => seq === one!.seq)).to.deep.equal([one]);
+      await suite.site.restore(copy);
+      suite.stack = await suite.site.start(copy);
+      await scan(suite.stack);
+      expect(await balancesOf(copy)).to.deep.equal(await balancesOf(suite.db));
       await goesOn(suite.stack, copy);
     });
 
@@ -204,6 +334,39 @@ forEachDatabase((name, open) => {
           sentOf({ own: one, archived: { ...one, snapshotHash: '0x2' } }, { wordsHash: '0xaa', isAgreed: true }, 200),
       ];
       for (const refuse of refusals) expect(refuse).to.throw().with.property('code', 'RESTORE_CONFLICT');
+    });
+
+    it('finds no conflict in the same words of the same book, which the database keeps unless the chain has the other deadline', () => {
+      const one = { market: 0, seq: 7, baseSeq: 7, kind: 'full', wordsHash: '0xaa', snapshotHash: '0x1' };
+      const own = { ...one, deadlineSec: 100 } as unknown as Publication;
+      const both = { own, archived: { ...own, deadlineSec: 101 } };
+      const landed = { wordsHash: '0xaa', isAgreed: true } as const;
+      expect(sentOf(both, landed, 200)).to.equal('own');
+      expect(sentOf(both, { ...landed, deadlineSec: 100 }, 200)).to.equal('own');
+      expect(sentOf(both, { ...landed, deadlineSec: 101 }, 200)).to.equal('archived');
+      const touching = {
+        own: { ...own, kind: 'touch', baseSeq: 6 },
+        archived: { ...both.archived, kind: 'touch', baseSeq: 6 },
+      };
+      const touched = { wordsHash: null, baseSeq: 6, isAgreed: true } as const;
+      const touches = touching as typeof both;
+      expect(sentOf(touches, { ...touched, deadlineSec: 100 }, 200)).to.equal('own');
+      expect(sentOf(touches, { ...touched, deadlineSec: 101 }, 200)).to.equal('archived');
+      expect(sentOf({ own, archived: touches.archived }, { ...touched, deadlineSec: 101 }, 200)).to.equal('archived');
+      expect(sentOf({ own, archived: touches.archived }, landed, 200), 'a post is no touch').to.equal('own');
+      const refusals: (() => unknown)[] = [
+        () => sentOf(both, { ...landed, isAgreed: false }, 200),
+        () => sentOf(both, null, 101),
+        () => sentOf(touches, { ...touched, baseSeq: 5 }, 200),
+        () => sentOf({ ...touches, archived: { ...touches.archived, wordsHash: '0xbb' } }, touched, 200),
+      ];
+      for (const refuse of refusals) expect(refuse).to.throw().with.property('code', 'RESTORE_CONFLICT');
+      const words = { ...touched, wordsHash: '0xbb' } as const;
+      const other = {
+        ...touches,
+        archived: { ...touches.archived, wordsHash: '0xbb' as const, snapshotHash: '0x2' as const },
+      };
+      expect(sentOf(other, words, 200), 'of the curve that it prolongs').to.equal('archived');
     });
 
     for (const depth of [65, 200]) {

@@ -245,11 +245,10 @@ describe('ends of orders', function () {
     });
 
     it('waits for the ledger to see its own fill, however old the block is that an endpoint calls its newest', async () => {
-      let head: Awaited<ReturnType<MarketData['head']>>;
-      let isOld = false;
+      let old: Awaited<ReturnType<MarketData['head']>> | null = null;
       const marketData = (real: MarketData): MarketData => ({
         ...real,
-        head: async () => (isOld ? head : real.head()),
+        head: async () => old ?? real.head(),
       });
       await stack.restartExecutor({ marketData });
       const { orderId } = await submit('1');
@@ -257,11 +256,11 @@ describe('ends of orders', function () {
       const hashes = (await stack.order(orderId)).attempts.flatMap(({ txHashes }) => txHashes);
       await chain.provider.send('hardhat_dropTransaction', hashes);
       await mineAndScan();
-      head = await stack.marketData.head();
+      const head = await stack.marketData.head();
       // Sends it again.
       await stack.executor.round();
       await chain.mine();
-      for (isOld of [true, false]) {
+      for (old of [head, null]) {
         await stack.executor.round();
         expect((await stack.order(orderId)).status).to.equal('pending');
       }

@@ -43,7 +43,8 @@ export function createMemoryStore({ scheduler, decisions }: Simulation): Archive
     read: (number) => Promise.resolve(files.get(number)!),
     async write(number, bytes) {
       await wait();
-      if (files.has(number)) return false;
+      const there = files.get(number);
+      if (there !== undefined) return there.equals(bytes);
       files.set(number, Buffer.from(bytes));
       // Whoever wrote may die before it knows.
       await wait();
