@@ -5,8 +5,8 @@ import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { firstRow } from '../../ledger/db/rows.js';
 import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
-import { isSamePublication } from '../../ledger/orders/restore.js';
-import { readPublication } from '../../ledger/publications/publication-log.js';
+import { isLandedAs, isSamePublication } from '../../ledger/orders/restore.js';
+import { readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
 import { missingSettlements, openSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { Db, Publication } from '../../ledger/types.js';
 import type { ArchiveBatch } from './format.js';
@@ -43,8 +43,9 @@ const MAX_FOLDERS = 100;
 
 /**
  * Reads the whole archive, which must be undamaged, and finds the folders that may go: everything in them is older than the oldest backup,
- * in this database, and finished, so that neither this database, nor a backup together with the rest of the archive, lacks it; and neither
- * the newest folder nor the newest checkpoint is among them. Reads only. Throws ArchiveError.
+ * in this database, or of a number under which the database's own landed, and finished, so that neither this database, nor a backup together
+ * with the rest of the archive, lacks it; and neither the newest folder nor the newest checkpoint is among them. Reads only. Throws
+ * ArchiveError.
  */
 export async function planPrune(deps: PruneDeps): Promise<PrunePlan> {
   const { store, deploymentId } = deps;
@@ -85,11 +86,21 @@ async function createJudge({ db, beforeMs }: PruneDeps): Promise<(batch: Archive
     (await openSettlements(q)).map(({ maker, token, preparedMs }) => `${maker} ${token} ${preparedMs}`),
   );
 
+  /** Whether the ledger has seen the database's own land under that number, so that nothing can need the archived one. */
+  async function isOutdone(own: Publication, one: Publication): Promise<boolean> {
+    const seen = await readPostSeen(q, one.market, one.seq);
+    if (seen === null) return false;
+    const isTouch = seen.baseSeq !== seen.seq;
+    const landed = isTouch ? { wordsHash: null, baseSeq: seen.baseSeq } : { wordsHash: seen.wordsHash };
+    return isLandedAs(own, landed) && !isLandedAs(one, landed);
+  }
+
   async function keepsPublication(one: Publication): Promise<string | null> {
     const { market, seq, deadlineSec, cut } = one;
     const name = `curve ${seq} of market ${market}`;
     const own = await readPublication(q, market, seq);
-    if (own === null || !isSamePublication(own, one)) return `${name} is not in the database`;
+    if (own === null || !(isSamePublication(own, one) || (await isOutdone(own, one))))
+      return `${name} is not in the database`;
     if (deadlineSec + RECENT_SEC >= headSec) return `${name} may yet be hit by what the ledger has not scanned`;
     if (cut.orderSeq > compacted.orderSeq) return null;
     const fill = await firstRow(q, 'fills', { where: { market, curve_seq: seq } });

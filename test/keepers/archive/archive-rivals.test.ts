@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { exportPublications } from '../../../keepers/archive/export.js';
 import { decodeBatch } from '../../../keepers/archive/format.js';
 import { planImport } from '../../../keepers/archive/import.js';
+import { planPrune } from '../../../keepers/archive/prune.js';
 import { readArchive, type ArchiveStore } from '../../../keepers/archive/store.js';
 import type { Hex } from '../../../core/types.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
@@ -114,6 +115,29 @@ forEachDatabase((name, open) => {
       expect((await readHalt(fresh.knex))?.message).to.equal(undefined);
       expect(await balancesOf(fresh)).to.deep.equal(balances);
       await goesOn(suite.stack, fresh);
+    });
+
+    it('gives up in time what never landed under a number under which another curve did', async () => {
+      const copy = await rivals(false);
+      await suite.site.restore(copy);
+      await exported(copy);
+      suite.stack = await suite.site.start(copy);
+      await scan(suite.stack);
+      await trade(suite.stack, 6);
+      const { deploymentId } = suite.site.chain.manifest;
+      const deps = { db: copy, store: suite.site.store, deploymentId, beforeMs: Date.now() + 1 + 3_600_000 };
+      const kept = await planPrune(deps);
+      expect([kept.folders, kept.keeps]).to.deep.equal([
+        [],
+        'file 1 stays: curve 1 of market 0 may yet be hit by what the ledger has not scanned',
+      ]);
+      await suite.site.chain.rpc.call('evm_increaseTime', [2_000]);
+      await suite.site.mine();
+      await scan(suite.stack);
+      // File 3 has what never landed.
+      expect((await planPrune(deps)).folders[0]).to.include({ first: 1, last: 3 });
+      // The other database never saw anything land under that number.
+      expect((await planPrune({ ...deps, db: suite.db })).folders).to.deep.equal([]);
     });
 
     it('explains all the rest where nothing but what never landed was archived under a number', async () => {
