@@ -18,7 +18,7 @@ interface Candidates {
 }
 
 /** What is chosen of all numbers. */
-export interface Choice {
+interface Choice {
   /** Publications that the database lacks, those of `superseded` included. */
   missing: Publication[];
   /** Those that take the place of one of the database's own. */

@@ -98,8 +98,8 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
 
 /**
  * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named,
- * each landed curve has the words that the chain names or is left out, and each book that is needed gives its curve's words. Reads only. Throws
- * ArchiveError, and RestoreConflictError where the database and the archive, or two files of it, have different publications under a number
+ * each landed curve has the words that the chain names or is left out, and each book that is needed gives its curve's words. Reads only.
+ * Throws ArchiveError, and RestoreConflictError where the database and the archive, or two files of it, have different publications under a number
  * and the chain does not decide which of them was sent.
  */
 export async function planImport(deps: ImportDeps): Promise<ImportPlan> {

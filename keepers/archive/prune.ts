@@ -43,8 +43,9 @@ const MAX_FOLDERS = 100;
 
 /**
  * Reads the whole archive, which must be undamaged, and finds the folders that may go: everything in them is older than the oldest backup,
- * in this database or of a number under which its own landed, and finished, so that neither this database, nor a backup together with the rest of the archive, lacks it; and neither
- * the newest folder nor the newest checkpoint is among them. Reads only. Throws ArchiveError.
+ * in this database, or of a number under which the database's own landed, and finished, so that neither this database, nor a backup together
+ * with the rest of the archive, lacks it; and neither the newest folder nor the newest checkpoint is among them. Reads only. Throws
+ * ArchiveError.
  */
 export async function planPrune(deps: PruneDeps): Promise<PrunePlan> {
   const { store, deploymentId } = deps;
