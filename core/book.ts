@@ -31,6 +31,11 @@ export interface Book {
   /** Best price of these levels, null when there are none. */
   bestTicks(market: number, side: Side): bigint | null;
   /**
+   * The open orders that a crossing leaves out among those that `counts` accepts: no cut of exactly these offers them. Empty while the best
+   * orders of the two sides don't cross.
+   */
+  crossedOids(market: number, counts: (order: OpenOrder) => boolean): ReadonlySet<number>;
+  /**
    * Best price of an open order whose whole lots are worth at least `quoteUnits` at its price and that `counts` accepts, if given. Orders
    * that cross are looked at, too.
    */

@@ -68,6 +68,10 @@ export function createBook(markets: readonly Market[], compacted?: CompactedBook
   });
 }
 
+function* filtered(orders: Iterable<OpenOrder>, accepts: (order: OpenOrder) => boolean): Iterable<OpenOrder> {
+  for (const order of orders) if (accepts(order)) yield order;
+}
+
 function* restingLots(orders: Iterable<OpenOrder>, lotUnits: bigint): Iterable<RestingLots> {
   for (const order of orders) {
     yield { oid: order.oid, priceTicks: order.priceTicks, sizeLots: remainingLots(order, lotUnits) };
@@ -105,6 +109,21 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     const crossing = crossingOf(restingLots(asks!.inOrder(), lotUnits), restingLots(bids!.inOrder(), lotUnits));
     crossings.set(index, { version, crossing });
     return crossing;
+  };
+  const crossedOids = (index: number, counts: (order: OpenOrder) => boolean): ReadonlySet<number> => {
+    const oids = new Set<number>();
+    if (crossingIn(index) === UNCROSSED) return oids;
+    const { lotUnits } = marketOf(index);
+    const accepted = (side: Side): Iterable<OpenOrder> => filtered(sideOf(index, side)!.inOrder(), counts);
+    const crossing = crossingOf(restingLots(accepted('ask'), lotUnits), restingLots(accepted('bid'), lotUnits));
+    for (const side of ['ask', 'bid'] as const) {
+      let left = side === 'ask' ? crossing.asks : crossing.bids;
+      for (const { oid } of accepted(side)) {
+        if (left-- === 0) break;
+        oids.add(oid);
+      }
+    }
+    return oids;
   };
   const leftOut = (market: number, side: Side): number => crossingIn(market)[side === 'ask' ? 'asks' : 'bids'];
 
@@ -248,6 +267,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
       sideOf(market, side)?.levels(limit, leftOut(market, side)) ?? [],
     eachLevel: (market, side) => sideOf(market, side)?.eachLevel(leftOut(market, side)) ?? [],
     bestTicks: (market, side) => sideOf(market, side)?.bestTicks(leftOut(market, side)) ?? null,
+    crossedOids,
     bestTicksWorth: (market, side, quoteUnits, counts = null) =>
       sideOf(market, side)?.bestTicksWorth(ceilDiv(quoteUnits, marketOf(market).tickLotUnits), counts) ?? null,
     exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),

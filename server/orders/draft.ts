@@ -1,5 +1,6 @@
 import { openedOrder } from '../../core/book/order-life.js';
 import { orderPayment, sideKey } from '../../core/book/maker-orders.js';
+import { isArmedWithin } from '../../core/cut.js';
 import { payToken } from '../../core/market.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';
 import type { AdmissionView } from './types.js';
@@ -25,7 +26,7 @@ export interface Draft {
   /**
    * Best price that orders of the other side may not reach, over the orders of all makers; null when there is none. These orders do not
    * count, because they would keep others away without risk to their maker: an order with less than the market's minimum left; orders of a
-   * maker that cuts leave out because its scheduled cancel is near; and orders that pay a token of which their maker offers more than it
+   * maker that cuts leave out because its scheduled cancel is near; orders that a larger one keeps out of cuts, which it crosses; and orders that pay a token of which their maker offers more than it
    * has, where cancelled orders count as long as curves may still offer them.
    */
   defendedTicks: (market: number, side: Side) => bigint | null;
@@ -55,6 +56,11 @@ interface Held {
    * and on the time only. None of them changes while an action is judged, and the draft's own effects are in none of them.
    */
   readonly defending: Map<Address, Map<Address, boolean>>;
+  /**
+   * Orders that crossing ones keep out of cuts, by market, without those that the draft closed. They defend nothing: nobody could take them up
+   * on it. A maker that cuts leave out keeps nobody out either.
+   */
+  readonly crossed: Map<number, ReadonlySet<number>>;
   /** Best price that the book's orders defend, by market and side, without those that the draft closed. */
   readonly bookBest: Map<number, bigint | null>;
   count: number;
@@ -74,6 +80,7 @@ export function createDraft(view: DraftView, maker: Address): Draft {
     openedAt: new Map(),
     exposure: new Map(),
     defending: new Map(),
+    crossed: new Map(),
     bookBest: new Map(),
     count: book.openCount(maker),
     lastOid: book.lastOid(),
@@ -170,6 +177,8 @@ function close(held: Held, oid: number, reason: CloseReason): () => void {
   setOpen(held, order, ofDraft, false);
   // Only a close at the best defended price can change it: an order at a better price does not defend.
   if (!ofDraft && best === order.priceTicks) held.bookBest.delete(key);
+  const isCrossed = !ofDraft && held.crossed.get(order.market)?.size !== 0;
+  if (isCrossed) forgetCrossed(held, order.market);
   held.effects.push({ type: 'close', oid, reason });
   return () => {
     held.effects.pop();
@@ -177,6 +186,7 @@ function close(held: Held, oid: number, reason: CloseReason): () => void {
     // A best price computed while the order was closed is no longer valid; one computed before is valid again.
     if (best === undefined) held.bookBest.delete(key);
     else held.bookBest.set(key, best);
+    if (isCrossed) forgetCrossed(held, order.market);
   };
 }
 
@@ -200,9 +210,29 @@ function bookBestTicks(held: Held, index: number, side: Side): bigint | null {
   if (known !== undefined) return known;
   const { book, markets, minOrderUnits } = held.view;
   const market = marketIn(markets, index);
-  const best = book.bestTicksWorth(index, side, minOrderUnits(market), counts(held, payToken(market, side)));
+  const crossed = crossedIn(held, index);
+  const isCounted = counts(held, payToken(market, side));
+  const defends = crossed.size === 0 ? isCounted : (order: OpenOrder) => !crossed.has(order.oid) && isCounted(order);
+  const best = book.bestTicksWorth(index, side, minOrderUnits(market), defends);
   held.bookBest.set(key, best);
   return best;
+}
+
+function crossedIn({ crossed, closed, view }: Held, index: number): ReadonlySet<number> {
+  const { book, rowMs } = view;
+  let found = crossed.get(index);
+  if (found === undefined) {
+    const isInCut = ({ maker }: OpenOrder): boolean => !isArmedWithin(book.armed().get(maker) ?? null, rowMs);
+    found = book.crossedOids(index, (order) => !closed.has(order.oid) && isInCut(order));
+    crossed.set(index, found);
+  }
+  return found;
+}
+
+/** What is closed, or open again, may let others into cuts of a market that crosses, or keep them out. */
+function forgetCrossed({ crossed, bookBest }: Held, market: number): void {
+  crossed.delete(market);
+  for (const side of ['ask', 'bid'] as const) bookBest.delete(sideKey(market, side));
 }
 
 /**

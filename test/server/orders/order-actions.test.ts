@@ -134,7 +134,34 @@ describe('order actions: one entry', () => {
     venue.nowMs = 16_000;
     expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
     venue.nowMs = 16_001;
+    // Nor do they while larger ones that came meanwhile keep them out of cuts.
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
+    venue.act(BOB, { type: 'cancel', cancels: venue.book.openOrders(BOB).map(({ oid }) => ({ a: 10000, o: oid })) });
     expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.match(/^post_only/);
+  });
+
+  it('lets nobody keep others away with an order that an own larger one keeps out of every curve', () => {
+    const venue = createVenue();
+    const bids = (): bigint[] => venue.book.levels(0, 'bid').map(({ priceTicks }) => priceTicks);
+    // While ALICE is left out of cuts, her own ask keeps nobody away; it is offered again as soon as she wants it to be.
+    expect(errorOf(venue, { b: false, p: '2501', s: '0.5' })).to.equal(null);
+    venue.act(ALICE, { type: 'scheduleCancel', time: 10_000 });
+    venue.nowMs = 6_001;
+    expect(errorOf(venue, { p: '2502', s: '0.1' })).to.equal(null);
+    venue.act(ALICE, { type: 'scheduleCancel' });
+    venue.nowMs = 16_002;
+    expect(bids(), 'no curve has her bid').to.deep.equal([]);
+    expect(errorOf(venue, { b: false, p: '2490' }, BOB)).to.equal(null);
+    // Her ask is offered, and defends its price. Without it her bid is in curves, and does, also within one action.
+    venue.act(BOB, { type: 'cancel', cancels: [{ a: 10000, o: 3 }] });
+    expect(errorOf(venue, { p: '2501' }, BOB)).to.match(/^post_only: .*bbo was 0@2501/);
+    const own = { type: 'batchModify', modifies: [{ oid: 1, order: entry({ b: false, p: '2501.5', s: '0.5' }) }] };
+    expect(statusesOf(venue.act(ALICE, own))).to.deep.equal([
+      { error: 'post_only: Post only order would have immediately matched, bbo was 2502@0. asset=10000' },
+    ]);
+    venue.act(ALICE, { type: 'cancel', cancels: [{ a: 10000, o: 1 }] });
+    expect(bids()).to.deep.equal([250_200n]);
+    expect(errorOf(venue, { b: false, p: '2490' }, BOB)).to.match(/^post_only/);
   });
 
   it('lets nobody keep others away with what the exposure limit may trim: a balance that a live curve still offers elsewhere', () => {
