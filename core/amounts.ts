@@ -128,3 +128,8 @@ export function toSafeInt(value: bigint | string): number {
   if (!Number.isSafeInteger(integer)) throw new RangeError(`beyond 2^53 - 1: ${value}`);
   return integer;
 }
+
+/** The 64 hex digits, without 0x, of a 32-byte word: an unsigned integer, or an address as the ABI encodes it. */
+export function wordOf(value: bigint | `0x${string}`): string {
+  return BigInt(value).toString(16).padStart(64, '0');
+}

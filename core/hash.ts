@@ -1,5 +1,5 @@
 import { createKeccak } from 'hash-wasm';
-import type { Address, Hex } from './types.js';
+import type { Hex } from './types.js';
 import { toSafeInt } from './amounts.js';
 
 /** One hasher for the process: hashing is synchronous, so no two uses overlap. */
@@ -25,11 +25,6 @@ export function hexToBytes(hex: string): Uint8Array {
   if (!/^0x(?:[0-9a-fA-F]{2})*$/.test(hex))
     throw new RangeError(`not hex of whole bytes: ${JSON.stringify(hex.slice(0, 40))}`);
   return Uint8Array.from(Buffer.from(hex.slice(2), 'hex'));
-}
-
-/** The 64 hex digits, without 0x, of a 32-byte word: an unsigned integer, or an address as the ABI encodes it. */
-export function wordOf(value: bigint | Address): string {
-  return BigInt(value).toString(16).padStart(64, '0');
 }
 
 /** Lower-case hex with 0x in front. */

@@ -2,7 +2,7 @@
  * JSON of values with bigint. Bodies of the API carry bigint as JSON integers. Stored payloads carry it as decimal strings, and each
  * type is revived by its own function, which refuses a payload of another shape.
  */
-import { wordOf } from './hash.js';
+import { wordOf } from './amounts.js';
 import type { Address, CloseReason, MarketSnapshot, OrderEffect, Side, SnapshotOrder, Trim } from './types.js';
 
 /** TypeScript's library does not know JSON.rawJSON yet; every supported Node has it. */

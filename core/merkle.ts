@@ -3,7 +3,8 @@
  * default options), so that anybody can check them with it. That library builds each tree from all values, which takes seconds for a large
  * ledger; this module updates only the changed leaves, and yields after every slice of work.
  */
-import { bytesToHex, hexToBytes, keccak256Bytes, wordOf } from './hash.js';
+import { wordOf } from './amounts.js';
+import { bytesToHex, hexToBytes, keccak256Bytes } from './hash.js';
 import type { Address, Hex } from './types.js';
 
 /** Types of a leaf's values, as the library takes them. */

@@ -3,7 +3,7 @@
  * (contracts/periphery/TransferProbe.sol) in place of the code of an account that has the token, by the third argument of `eth_call` (state
  * override). It needs neither the token's storage layout nor a private key.
  */
-import { wordOf } from './hash.js';
+import { wordOf } from './amounts.js';
 import type { Address, Hex } from './types.js';
 
 /** One transfer in the smallest units. Of an honest token the amount asked for is taken, and the same amount arrives. */

@@ -10,7 +10,7 @@ import {
   type PermitTerms,
   type TokenDomain,
 } from '../core/swap/typed-data.js';
-import { wordOf } from '../core/hash.js';
+import { wordOf } from '../core/amounts.js';
 import type { Address, Hex } from '../core/types.js';
 import { PermitProbe__factory } from '../typechain-types/factories/periphery/PermitProbe__factory.js';
 import { bytesOf, isFailedCall, onOne, type EthReader } from './eth.js';

@@ -3,8 +3,7 @@
  * alone, so that there is nothing to find. Of a key without hooks the fee can't be dynamic. Pools of ether are left out: orders trade its wrapped token.
  */
 import { AbiCoder, Interface, ZeroAddress, keccak256 } from 'ethers';
-import { toSafeInt } from '../core/amounts.js';
-import { wordOf } from '../core/hash.js';
+import { toSafeInt, wordOf } from '../core/amounts.js';
 import { FEE_DENOMINATOR } from '../core/swap/pool-math.js';
 import { MAX_CROSSED, poolBox, poolSource, type PoolState } from '../core/swap/pool-source.js';
 import type { Address, Hex } from '../core/types.js';

@@ -1,5 +1,6 @@
 /** EIP-712 digests, written out by hand: the two domains and three structures of the wire never change. */
-import { hexToBytes, keccak256Bytes, wordOf } from '../hash.js';
+import { wordOf } from '../amounts.js';
+import { hexToBytes, keccak256Bytes } from '../hash.js';
 import type { Address } from '../types.js';
 import type { SourceLetter } from './types.js';
 

@@ -1,5 +1,5 @@
-import { toSafeInt } from '../../core/amounts.js';
-import { keccakText, wordOf } from '../../core/hash.js';
+import { toSafeInt, wordOf } from '../../core/amounts.js';
+import { keccakText } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 
 /** A log as eth_getLogs returns it, all hex in lower case: what it holds is compared as text. */

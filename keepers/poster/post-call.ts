@@ -7,7 +7,8 @@ import { confirmed, surveyOf } from '../chain/quorum.js';
 import { parsedError } from '../chain/reverts.js';
 import { RpcResponseError, RpcUnavailableError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';
 import { hashesToItself, parseHeader, type Header } from '../watcher/scan/headers.js';
-import { keccakText, wordOf } from '../../core/hash.js';
+import { wordOf } from '../../core/amounts.js';
+import { keccakText } from '../../core/hash.js';
 
 /** Records that are tried at the same time. */
 const CONCURRENCY = 16;

@@ -1,10 +1,10 @@
-import { toSafeInt } from '../../core/amounts.js';
+import { toSafeInt, wordOf } from '../../core/amounts.js';
 import { isFree, maySettle, settlementUnits } from '../../core/claim-state.js';
 import { settleGas, type SettlePart } from '../../core/settle-gas.js';
 import type { PendingClaim } from '../../ledger/chain/claims.js';
 import type { ClaimRow, OperatorRow, Settlement } from '../../ledger/types.js';
 import type { Hex } from '../../core/types.js';
-import { keccakText, wordOf } from '../../core/hash.js';
+import { keccakText } from '../../core/hash.js';
 
 /** What a settlement will say, before it is numbered and stored. */
 export type PlannedSettlement = Pick<
@@ -120,8 +120,7 @@ export function settleCalldata(
   settlements: readonly Pick<Settlement, 'maker' | 'token' | 'amountUnits' | 'basis'>[],
 ): Hex {
   const elements = settlements.map(
-    ({ maker, token, amountUnits, basis }) =>
-      wordOf(maker) + wordOf(token) + wordOf(amountUnits) + wordOf(basis),
+    ({ maker, token, amountUnits, basis }) => wordOf(maker) + wordOf(token) + wordOf(amountUnits) + wordOf(basis),
   );
   return `${SETTLE_BATCH}${wordOf(32n)}${wordOf(BigInt(settlements.length))}${elements.join('')}` as Hex;
 }

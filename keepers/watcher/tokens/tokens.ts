@@ -1,5 +1,4 @@
-import { MAX_DECIMALS, MAX_U128, toSafeInt } from '../../../core/amounts.js';
-import { wordOf } from '../../../core/hash.js';
+import { MAX_DECIMALS, MAX_U128, toSafeInt, wordOf } from '../../../core/amounts.js';
 import type { Said } from '../../../core/holdings.js';
 import { decodeSymbol } from '../../../core/token-names.js';
 import type { Address, Hex, Token } from '../../../core/types.js';

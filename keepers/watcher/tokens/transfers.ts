@@ -1,5 +1,4 @@
-import { toSafeInt } from '../../../core/amounts.js';
-import { wordOf } from '../../../core/hash.js';
+import { toSafeInt, wordOf } from '../../../core/amounts.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { parseRpcLog } from '../../chain/logs.js';
 import { RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
