@@ -3,6 +3,7 @@
  * computed per maker and token over all markets, when a new publication is prepared.
  */
 import { carryFills, restingOrders, type RestingOrder } from './attribution/carry.js';
+import { MAX_TRIM_STEPS } from './exposure/search.js';
 import { trimMaker, type TrimSide } from './exposure/trim.js';
 import { envelopePayment, worstPayment } from './exposure/worst.js';
 import { payToken } from './market.js';
@@ -59,7 +60,8 @@ export function executablePublication(
 /**
  * Trims the candidates, so that for every maker and token the sum of `worstPayment` over all markets and sides that pay the token
  * is at most `availableUnits(maker, token)`, a negative value counting as zero. Where the older publications alone exceed it, the
- * maker's orders that pay the token are trimmed to nothing.
+ * maker's orders that pay the token are trimmed to nothing. What a maker whose orders are trimmed may cost in time is bounded per maker,
+ * after which more may be trimmed than needed, of that maker alone.
  */
 export function trimToInventory(
   markets: readonly ExposureMarket[],
@@ -67,10 +69,11 @@ export function trimToInventory(
 ): TrimmedMarket[] {
   const trims = new Map<number, Trim[]>();
   for (const [maker, byToken] of sidesByMaker(markets)) {
+    const budget = { stepsLeft: MAX_TRIM_STEPS };
     for (const [token, sides] of byToken) {
       if (sides.every((side) => side.next.length === 0)) continue;
       const available = availableUnits(maker, token);
-      for (const { market, oid, lots } of trimMaker(sides, available < 0n ? 0n : available)) {
+      for (const { market, oid, lots } of trimMaker(sides, available < 0n ? 0n : available, budget)) {
         const ofMarket = trims.get(market) ?? [];
         ofMarket.push({ oid, lots });
         trims.set(market, ofMarket);

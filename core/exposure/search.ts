@@ -3,6 +3,14 @@ import type { RestingOrder } from '../attribution/carry.js';
 /** Most order steps of one search; a step takes about 50 ns. */
 export const MAX_SEARCH_STEPS = 20_000;
 
+/** What several searches may take together. Each search that is made lowers it. */
+export interface SearchBudget {
+  stepsLeft: number;
+}
+
+/** Most order steps of all searches by which one maker's orders are trimmed at a cut: about 50 ms. */
+export const MAX_TRIM_STEPS = 1_000_000;
+
 /** One maker's orders of one publication while fills are carried into it. Indexes are those of the orders, best price first. */
 interface Carried {
   orders: readonly RestingOrder[];
@@ -18,14 +26,21 @@ interface Carried {
 /**
  * The most that a maker's bids can be made to pay, in ticks times base units: each older publication in turn is filled up to the end of
  * each of its orders or not at all, each fill is carried into all later publications, and the newest is filled whole.
- * `publications` are in sequence order, the new one last. Returns null when that could take more than MAX_SEARCH_STEPS.
+ * `publications` are in sequence order, the new one last. Returns null when that could take more than MAX_SEARCH_STEPS, or
+ * than the budget has left.
  *
  * Ends of orders are enough. Inside one order of the last older publication, a fill first takes the same order out of the new one,
  * which changes nothing in sum; from there on it takes that one's best prices, of which each further unit is worth no more than
  * the one before. So the sum is flat, then convex, and is highest at an end.
  */
-export function searchWorst(publications: readonly (readonly RestingOrder[])[]): bigint | null {
-  return stepsNeeded(publications) > MAX_SEARCH_STEPS ? null : search(publications.map(carriedOf));
+export function searchWorst(
+  publications: readonly (readonly RestingOrder[])[],
+  budget: SearchBudget = { stepsLeft: MAX_SEARCH_STEPS },
+): bigint | null {
+  const steps = stepsNeeded(publications);
+  if (steps > Math.min(MAX_SEARCH_STEPS, budget.stepsLeft)) return null;
+  budget.stepsLeft -= steps;
+  return search(publications.map(carriedOf));
 }
 
 function stepsNeeded(publications: readonly (readonly RestingOrder[])[]): number {

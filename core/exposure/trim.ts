@@ -1,5 +1,6 @@
 import type { RestingOrder } from '../attribution/carry.js';
-import { paymentsFit, type MakerSide } from './worst.js';
+import type { SearchBudget } from './search.js';
+import { paymentBounds, paymentsFit, type MakerSide, type PaymentBounds } from './worst.js';
 
 /** A side together with the best price of the whole book there, against which distances of orders are measured. */
 export interface TrimSide extends MakerSide {
@@ -21,6 +22,7 @@ interface Candidate {
   lots: bigint;
 }
 
+/** Lots taken off orders, in the order of trimming. */
 type Trims = Map<Candidate, bigint>;
 
 /**
@@ -28,20 +30,59 @@ type Trims = Map<Candidate, bigint>;
  * worst price first: farthest from the best price of its market's side, relative to it; then the higher market, then the newer order. Lots
  * whose trimming does not lower the sum, because an older publication offers as much anyway, are then given back, one side after the other.
  * When the older publications alone exceed the limit, nothing new is offered.
+ *
+ * Whether anything must be trimmed, and whether the older publications alone exceed the limit, is always decided exactly; how much is trimmed
+ * and given back, as long as `budget` pays for the searches. After that, bounds from above take the place of worst payments: more may be
+ * trimmed, and less given back, but never less trimmed than the limit needs.
  */
-export function trimMaker(sides: readonly TrimSide[], availableUnits: bigint): OrderTrim[] {
-  const fits = (trims: Trims): boolean => paymentsFit(withTrims(sides, trims), availableUnits);
-  if (fits(new Map())) return [];
+export function trimMaker(sides: readonly TrimSide[], availableUnits: bigint, budget: SearchBudget): OrderTrim[] {
+  const untrimmed = sides.map((side) => paymentBounds(side));
+  if (paymentsFit(untrimmed, availableUnits)) return [];
   const candidates = worstFirst(sides);
   const allLots = lotsOf(candidates);
-  const trimmedTo = (keptLots: bigint): Trims => takeLots(candidates, allLots - keptLots);
-  let trims = trimmedTo(0n);
-  if (fits(trims)) {
-    trims = trimmedTo(mostLots(allLots, (keptLots) => fits(trimmedTo(keptLots))));
-    sides.forEach((_, sideIndex) => {
-      trims = giveBack(trims, sideIndex, fits);
+  const olderOnly = sides.map((side) => paymentBounds({ ...side, next: [] }));
+  if (!paymentsFit(olderOnly, availableUnits)) return orderTrims(takeLots(candidates, allLots));
+
+  // The lots trimmed on a side are always the first in the order of its candidates, so that their number tells which they are. What a side
+  // can be made to pay does not depend on other sides, so that a probe works out only those whose number it is the first to have.
+  const known = sides.map(
+    ({ next, market }, index) =>
+      new Map([
+        [next.reduce((sum, { units }) => sum + units / market.lotUnits, 0n), olderOnly[index]!],
+        [0n, untrimmed[index]!],
+      ]),
+  );
+  const boundsOf = (trims: readonly Trims[]): PaymentBounds[] =>
+    sides.map((side, index) => {
+      const lots = sumOf(trims[index]!.values());
+      const bounds = known[index]!.get(lots) ?? paymentBounds(withTrims(side, trims[index]!), budget);
+      known[index]!.set(lots, bounds);
+      return bounds;
     });
-  }
+  const trimmedTo = (keptLots: bigint): Trims[] => bySide(takeLots(candidates, allLots - keptLots), sides.length);
+  const trims = trimmedTo(mostLots(allLots, (keptLots) => paymentsFit(boundsOf(trimmedTo(keptLots)), availableUnits)));
+
+  let bounds = boundsOf(trims);
+  let paidUnits = sumOf(bounds.map(({ worst }) => worst()));
+  sides.forEach((side, index) => {
+    const othersUnits = paidUnits - bounds[index]!.worst();
+    trims[index] = giveBack(trims[index]!, (fewer) => {
+      const grown = paymentBounds(withTrims(side, fewer), budget);
+      if (!paymentsFit([grown], availableUnits - othersUnits)) return false;
+      bounds = bounds.with(index, grown);
+      return true;
+    });
+    paidUnits = othersUnits + bounds[index]!.worst();
+  });
+  // What is returned is checked as a whole, and without anything that was remembered on the way.
+  const isWithin = paymentsFit(
+    sides.map((side, index) => paymentBounds(withTrims(side, trims[index]!))),
+    availableUnits,
+  );
+  return isWithin ? trims.flatMap(orderTrims) : orderTrims(takeLots(candidates, allLots));
+}
+
+function orderTrims(trims: Trims): OrderTrim[] {
   return [...trims].map(([{ side, order }, lots]) => ({ market: side.market.index, oid: order.oid, lots }));
 }
 
@@ -70,7 +111,13 @@ function compare(a: bigint, b: bigint): number {
 }
 
 function lotsOf(candidates: readonly Candidate[]): bigint {
-  return candidates.reduce((sum, { lots }) => sum + lots, 0n);
+  return sumOf(candidates.map(({ lots }) => lots));
+}
+
+function sumOf(amounts: Iterable<bigint>): bigint {
+  let sum = 0n;
+  for (const amount of amounts) sum += amount;
+  return sum;
 }
 
 /** The first `totalLots` lots in the order of the candidates. */
@@ -86,7 +133,13 @@ function takeLots(candidates: readonly Candidate[], totalLots: bigint): Trims {
   return trims;
 }
 
-/** The most lots in 0..allLots that pass. Zero must pass, and if a number passes, every lower one must. */
+function bySide(trims: Trims, sideCount: number): Trims[] {
+  const split = Array.from({ length: sideCount }, (): Trims => new Map());
+  for (const [candidate, lots] of trims) split[candidate.sideIndex]!.set(candidate, lots);
+  return split;
+}
+
+/** The most lots in 0..allLots that pass, which is the last number that did, if any. Zero must pass, and if a number passes, every lower one. */
 function mostLots(allLots: bigint, passes: (lots: bigint) => boolean): bigint {
   let low = 0n;
   let high = allLots;
@@ -98,35 +151,31 @@ function mostLots(allLots: bigint, passes: (lots: bigint) => boolean): bigint {
   return low;
 }
 
-function withTrims(sides: readonly TrimSide[], trims: Trims): TrimSide[] {
-  const lotsByOid = sides.map(() => new Map<number, bigint>());
-  for (const [{ sideIndex, order }, lots] of trims) lotsByOid[sideIndex]!.set(order.oid, lots);
-  return sides.map((side, index) => {
-    const trimmed = (order: RestingOrder): RestingOrder => {
-      const lots = lotsByOid[index]!.get(order.oid) ?? 0n;
-      return lots === 0n ? order : { ...order, units: order.units - lots * side.market.lotUnits };
-    };
-    return { ...side, next: side.next.map(trimmed).filter((order) => order.units > 0n) };
-  });
+/** `trims` are those of the side alone. */
+function withTrims(side: TrimSide, trims: Trims): TrimSide {
+  const lotsByOid = new Map([...trims].map(([{ order }, lots]) => [order.oid, lots]));
+  const trimmed = (order: RestingOrder): RestingOrder => {
+    const lots = lotsByOid.get(order.oid) ?? 0n;
+    return lots === 0n ? order : { ...order, units: order.units - lots * side.market.lotUnits };
+  };
+  return { ...side, next: side.next.map(trimmed).filter((order) => order.units > 0n) };
 }
 
 /**
  * Gives back as many of the lots trimmed on one side as fit, beginning at the worst price: lots there raise the offer at the fewest prices,
  * so an older publication is most likely to cover them.
  */
-function giveBack(trims: Trims, sideIndex: number, fits: (trims: Trims) => boolean): Trims {
-  const ofSide = [...trims].filter(([candidate]) => candidate.sideIndex === sideIndex);
-  const trimmed = ofSide.map(([candidate, lots]) => ({ ...candidate, lots }));
+function giveBack(trims: Trims, fits: (fewer: Trims) => boolean): Trims {
+  const trimmed = [...trims].map(([candidate, lots]) => ({ ...candidate, lots }));
   const without = (givenLots: bigint): Trims => {
     const given = takeLots(trimmed, givenLots);
-    const next: Trims = new Map(trims);
-    trimmed.forEach((one, index) => {
-      const [candidate] = ofSide[index]!;
+    const fewer: Trims = new Map();
+    [...trims.keys()].forEach((candidate, index) => {
+      const one = trimmed[index]!;
       const lots = one.lots - (given.get(one) ?? 0n);
-      if (lots === 0n) next.delete(candidate);
-      else next.set(candidate, lots);
+      if (lots > 0n) fewer.set(candidate, lots);
     });
-    return next;
+    return fewer;
   };
   return without(mostLots(lotsOf(trimmed), (lots) => fits(without(lots))));
 }

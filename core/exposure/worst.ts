@@ -1,7 +1,7 @@
 import type { RestingOrder } from '../attribution/carry.js';
 import { quoteUnitsFloor } from '../market.js';
 import type { Market, Side } from '../types.js';
-import { searchWorst } from './search.js';
+import { searchWorst, type SearchBudget } from './search.js';
 
 /** Everything of one maker on one side of one market that can still be executed, or is about to be. Each list is best price first. */
 export interface MakerSide {
@@ -19,12 +19,12 @@ export interface MakerSide {
  * whole. A raise at landing only removes depth: the fills of that curve are still booked to the best orders that are left, only fewer of
  * them, so that a raise rules out some of these fills and adds none. Apart from raises, the result is exact for asks, and for bids as long
  * as the search is small enough; otherwise it is `envelopePayment`, which is never less. Quote units are rounded down once, which is not
- * less than the sum of the legs, each rounded down.
+ * less than the sum of the legs, each rounded down. A search that `budget` does not pay for is not made.
  */
-export function worstPayment(exposed: MakerSide): bigint {
+export function worstPayment(exposed: MakerSide, budget?: SearchBudget): bigint {
   const { market, side, older, next } = exposed;
   if (side === 'ask') return envelopePayment(exposed);
-  const weighted = searchWorst([...withoutRepeats(older), next]);
+  const weighted = searchWorst([...withoutRepeats(older), next], budget);
   return weighted === null ? envelopePayment(exposed) : quoteUnitsFloor(market, 1n, weighted);
 }
 
@@ -71,12 +71,33 @@ function paymentCeiling({ market, side, older, next }: MakerSide): bigint {
   return side === 'ask' ? weighted : quoteUnitsFloor(market, 1n, weighted);
 }
 
+/** Bounds from above of what a side can be made to pay, from the cheapest to the exact one; none is worked out before it is asked for. */
+export interface PaymentBounds {
+  ceiling: () => bigint;
+  envelope: () => bigint;
+  /** `worstPayment`; from then on the same, whatever is left of the budget. */
+  worst: () => bigint;
+}
+
+export function paymentBounds(exposed: MakerSide, budget?: SearchBudget): PaymentBounds {
+  return {
+    ceiling: once(() => paymentCeiling(exposed)),
+    envelope: once(() => envelopePayment(exposed)),
+    worst: once(() => worstPayment(exposed, budget)),
+  };
+}
+
+function once(compute: () => bigint): () => bigint {
+  let result: bigint | null = null;
+  return () => (result ??= compute());
+}
+
 /**
  * True when the sum of the worst payments of some sides is at most `limitUnits`. Cheap bounds are tried first.
  */
-export function paymentsFit(sides: readonly MakerSide[], limitUnits: bigint): boolean {
-  return [paymentCeiling, envelopePayment, worstPayment].some(
-    (bound) => sides.reduce((sum, side) => sum + bound(side), 0n) <= limitUnits,
+export function paymentsFit(sides: readonly PaymentBounds[], limitUnits: bigint): boolean {
+  return (['ceiling', 'envelope', 'worst'] as const).some(
+    (bound) => sides.reduce((sum, side) => sum + side[bound](), 0n) <= limitUnits,
   );
 }
 

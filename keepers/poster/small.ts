@@ -1,5 +1,6 @@
 /** Changes of a book that are too small to be posted at once. */
-import { isArmedWithin } from '../../core/cut.js';
+import { OFFER_MEMORY_MS } from '../../core/book/offers.js';
+import { ARMED_MARGIN_MS, isArmedWithin } from '../../core/cut.js';
 import type { Address, Market, MarketSnapshot, SnapshotOrder } from '../../core/types.js';
 import type { MarketView, PosterView } from './view.js';
 
@@ -10,6 +11,12 @@ export interface SmallChanges {
   /** How long after the cut of the newest curve a small change waits at most. */
   intervalMs: number;
 }
+
+/**
+ * How long after a cut an order may stay on its curve that its maker removed, while the maker's orders elsewhere are trimmed for it. Until
+ * OFFER_MEMORY_MS after the removal these keep nobody's price away; by then a cut that is made now has landed.
+ */
+const TRIMMED_WAIT_MS = OFFER_MEMORY_MS - ARMED_MARGIN_MS;
 
 /** Changes of orders between two snapshots: value removed and value added, in ticks times lots, and the makers of removed orders. */
 interface OrderChanges {
@@ -41,9 +48,11 @@ function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderChanges 
 /**
  * True when the newest curve may stay for a while although the book has changed. All of these must hold: no fill is to be reflected; the
  * values added and removed are small; the curve was cut recently; and no order of it belongs to a suspended maker, to one whose scheduled
- * cancel came due since or will come due before the curve expires or before another cut is sure to land, or to one of `trimmed`. Of a
- * trimmed maker, this curve would still quote orders that it removed, so the cut would leave out its orders elsewhere, which would keep
- * other makers' prices away without being for sale.
+ * cancel came due since or will come due before the curve expires or before another cut is sure to land, or, TRIMMED_WAIT_MS after the cut,
+ * to one of `trimmed`. Of a trimmed maker, this curve would still quote orders that it removed, so the cut would leave out its orders
+ * elsewhere, which would come to keep other makers' prices away without being for sale. It is safe that long: what this curve quotes counts
+ * against the maker's inventory as long as it can be executed. At once would be too soon: makers who move an order between two markets
+ * are trimmed each time, and several of them who take turns would cause a post in every block.
  */
 export function mayWait(
   view: PosterView,
@@ -70,7 +79,7 @@ export function mayWait(
     const armedMs = view.armed(maker);
     return (
       view.operator.suspended.has(maker) ||
-      trimmed.has(maker) ||
+      (ageMs >= TRIMMED_WAIT_MS && trimmed.has(maker)) ||
       (armedMs !== null && armedMs < deadlineSec * 1_000 && isArmedWithin(armedMs, view.cut.timeMs)) ||
       view.triggeredSeq(maker) > cut.orderSeq
     );

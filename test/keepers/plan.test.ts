@@ -126,6 +126,7 @@ describe('which changes may wait', () => {
       triggeredSeq?: number;
       isSuspended?: boolean;
       isTrimmed?: boolean;
+      intervalMs?: number;
       quoteUnits?: bigint;
     } = {},
   ): boolean => {
@@ -137,7 +138,7 @@ describe('which changes may wait', () => {
     } as unknown as PosterView;
     const live = { ...last(), publication: { cut: CUT, deadlineSec: 112 } };
     const trimmed = new Set(on.isTrimmed === true ? [MAKER] : []);
-    const small = { quoteUnits: () => on.quoteUnits ?? 15_010_000n, intervalMs: 6_000 };
+    const small = { quoteUnits: () => on.quoteUnits ?? 15_010_000n, intervalMs: on.intervalMs ?? 6_000 };
     return mayWait(view, { market: WETH_USDC, last: live } as unknown as MarketView, next, small, trimmed);
   };
   const ask = (oid: number, priceTicks: bigint, sizeLots: bigint) => ({ oid, maker: MAKER, priceTicks, sizeLots });
@@ -173,8 +174,17 @@ describe('which changes may wait', () => {
     expect(waits(moved, { triggeredSeq: 5 })).to.equal(true);
     expect(waits(moved, { triggeredSeq: 6 })).to.equal(false);
     expect(waits(moved, { isSuspended: true })).to.equal(false);
-    expect(waits(moved, { isTrimmed: true })).to.equal(false);
     const added = book({ asks: [ask(1, 300_000n, 5n), ask(9, 300_100n, 5n)] });
     expect(waits(added, { armedMs: 105_000, triggeredSeq: 6 })).to.equal(true);
+  });
+
+  it('wait for an order of a trimmed maker like others, but not until its orders elsewhere keep prices away again', () => {
+    const minute = { intervalMs: 60_000 };
+    expect(waits(moved, { isTrimmed: true })).to.equal(true);
+    expect(waits(moved, { ...minute, isTrimmed: true, timeMs: 105_999 })).to.equal(true);
+    expect(waits(moved, { ...minute, isTrimmed: true, timeMs: 106_000 })).to.equal(false);
+    expect(waits(moved, { ...minute, timeMs: 106_000 })).to.equal(true);
+    const added = book({ asks: [ask(1, 300_000n, 5n), ask(9, 300_100n, 5n)] });
+    expect(waits(added, { ...minute, isTrimmed: true, timeMs: 106_000 })).to.equal(true);
   });
 });
