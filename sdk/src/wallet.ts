@@ -1,4 +1,5 @@
 /** What the clients need of a wallet. `@curvebook/sdk/viem` and `@curvebook/sdk/ethers` adapt the wallets of those libraries. */
+import { wordOf } from '../../core/amounts.js';
 import { hexToBytes, keccakText } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
@@ -50,7 +51,7 @@ export function callData(signature: string, args: readonly (Address | bigint)[])
     const value = BigInt(arg);
     if (value < 0n || value >= 1n << 256n)
       throw new CurvebookError('BAD_ARGUMENT', `${signature}: ${value} is no uint256`);
-    return value.toString(16).padStart(64, '0');
+    return wordOf(value);
   });
   return `${keccakText(signature).slice(0, 10) as Hex}${words.join('')}`;
 }
