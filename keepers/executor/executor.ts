@@ -12,6 +12,7 @@ import {
   listPending,
   readPending,
   readTransactions,
+  MOST_TURNS,
   type PendingOrder,
   type SwapAttempt,
   type SwapOutcome,
@@ -62,8 +63,6 @@ const ORDERS_PER_ROUND = 128;
 const LIMITS_PER_ROUND = 32;
 /** No limit order is begun so long after the first one of a round. */
 const LIMITS_MS = 500;
-/** Most orders that take turns, the oldest, of limit orders and of the others. */
-const MAX_ORDERS = 10_000;
 /** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
 /** Most transactions that may be unmined, and how many of those limit orders may use; further orders wait for the next block. */
@@ -146,8 +145,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   /** The orders of this round. */
   async function takeTurns(): Promise<PendingOrder[]> {
-    const quoted = await listPending(db.knex, MAX_ORDERS, false);
-    const limited = await listPending(db.knex, MAX_ORDERS, true);
+    const quoted = await listPending(db.knex, MOST_TURNS, false);
+    const limited = await listPending(db.knex, MOST_TURNS, true);
     forget(new Set([...quoted, ...limited].map(({ orderId }) => orderId)));
     turns.begin();
     return readPending(db.knex, [...turns.select(quoted, ordersPerRound), ...turns.select(limited, LIMITS_PER_ROUND)]);
