@@ -20,6 +20,8 @@ interface MarketDataDeps {
   contracts: { curveBook: Address; custodian: Address; entrypoint: Address; settler: Address };
   /** Listed markets; may grow. */
   markets(): readonly Market[];
+  /** No path goes through these tokens: a leg of it may fail, or bring less than its venue says. Default: none. */
+  quarantined?(): ReadonlySet<Address>;
   venues: readonly Venue[];
   wrappedNative: Address;
   /** Of a rollup, which charges for data, too. Left out: the chain charges for gas alone. */
@@ -119,12 +121,13 @@ export function createMarketData(
     return found.flat();
   }
 
-  /** Tokens that paths may go through: the wrapped native token, and then those with most markets. */
+  /** Tokens that paths may go through: the wrapped native token, and then those with most markets; none in quarantine. */
   function viaTokens(): Address[] {
     const counts = new Map<Address, number>([[wrappedNative, Number.MAX_SAFE_INTEGER]]);
     for (const { base, quote } of deps.markets()) {
       for (const { address } of [base, quote]) counts.set(address, (counts.get(address) ?? 0) + 1);
     }
+    for (const token of deps.quarantined?.() ?? []) counts.delete(token);
     return [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1)).map(([token]) => token);
   }
 

@@ -19,6 +19,8 @@ export interface PathQuestion {
   sellToken: Address;
   buyToken: Address;
   amountUnits: bigint;
+  /** Whether no path may go through a token. Default: none is avoided. */
+  avoids?(token: Address): boolean;
 }
 
 /**
@@ -26,11 +28,11 @@ export interface PathQuestion {
  * place with a better one.
  */
 export async function pathsFor(
-  { kind, sellToken, buyToken, amountUnits }: PathQuestion,
+  { kind, sellToken, buyToken, amountUnits, avoids = () => false }: PathQuestion,
   tokens: readonly Address[],
   sourcesOf: (sellToken: Address, buyToken: Address) => Promise<Source[]>,
 ): Promise<Source[]> {
-  const via = tokens.filter((token) => token !== sellToken && token !== buyToken).slice(0, MOST_VIA);
+  const via = tokens.filter((token) => token !== sellToken && token !== buyToken && !avoids(token)).slice(0, MOST_VIA);
   const ways = [
     ...via.map((one) => [sellToken, one, buyToken]),
     ...via.flatMap((one) => via.filter((two) => two !== one).map((two) => [sellToken, one, two, buyToken])),

@@ -10,6 +10,8 @@ import type { MarketData } from './market-data.js';
 export type PlanQuestion = Omit<RouteQuestion, 'sources'> & {
   sellToken: Address;
   buyToken: Address;
+  /** As for paths. */
+  avoids?(token: Address): boolean;
   /** A plan that is not worth it is no route, and its venues are not asked. Default: each is. */
   isWorthAsking?(plan: RoutePlan): boolean;
 };

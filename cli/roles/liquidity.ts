@@ -1,10 +1,12 @@
 /** Where the swap API and the executor see prices. */
 import type { RpcPool } from '../../keepers/chain/pool.js';
+import { quarantinedTokens } from '../../ledger/chain/token-findings.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
 import type { SwapConfig } from '../settings/swap.js';
 import type { RoleContext } from './context.js';
 
-export function marketDataOf({ config, markets, logger }: RoleContext, swap: SwapConfig, rpc: RpcPool): MarketData {
+export function marketDataOf(context: RoleContext, swap: SwapConfig, rpc: RpcPool): MarketData {
+  const { config, markets, logger } = context;
   const { custodian, curveBook, entrypoint } = config.manifest.contracts;
   const { venues, wrappedNative } = swap;
   return createMarketData(
@@ -12,6 +14,7 @@ export function marketDataOf({ config, markets, logger }: RoleContext, swap: Swa
       eth: rpc,
       contracts: { custodian, curveBook, entrypoint, settler: swap.settler },
       markets: () => markets,
+      quarantined: () => quarantinedTokens(context.watcherStatus().findings),
       venues: venues.map(({ kind, contracts }) => kind.create(rpc, contracts)),
       wrappedNative,
       gasPriceOracle: config.GAS_PRICE_ORACLE,

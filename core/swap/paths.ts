@@ -46,6 +46,9 @@ export function hopsOf(
   }));
 }
 
+/** The tokens that pass between the places of a source or path. */
+export const tokensBetween = (id: string): Address[] => id.split(HOP).filter((_, i) => i % 2 === 1) as Address[];
+
 /** A path as a source: outputs and inputs are exact, computed leg by leg. */
 export function pathSource(legs: readonly Leg[]): Source {
   const id = legs.map(({ source, buyToken }, i) => (i + 1 < legs.length ? `${source.id}${HOP}${buyToken}` : source.id));

@@ -51,7 +51,7 @@ interface Unpaid {
   message: string;
 }
 
-interface Economics {
+export interface Economics {
   /**
    * The first of an order's transactions that the service pays for, with its limits, or why it does not pay for the first one. A better
    * route that is too expensive must not block an affordable one, because anybody can move the market a little and thereby change the best

@@ -1,8 +1,5 @@
-import { usesOwn, venuesIn } from '../../core/swap/paths.js';
-import type { Part } from '../../core/swap/split.js';
-import { grossUnits } from '../../core/swap/partner.js';
-import { isBetter, isNoRoute, termsGas, withBurden } from '../../core/swap/pricing.js';
-import type { WayOf } from '../../core/swap/trust.js';
+import { usesOwn } from '../../core/swap/paths.js';
+import { termsGas } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
@@ -15,30 +12,30 @@ import {
   listPending,
   readPending,
   readTransactions,
+  MOST_TURNS,
   type PendingOrder,
   type SwapAttempt,
   type SwapOutcome,
 } from '../../ledger/swaps/swap-log.js';
-import type { SwapQuote } from '../../ledger/swaps/swap-quotes.js';
 import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
 import { readUndecidedSales } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow, Transaction } from '../../ledger/types.js';
 import { codeAt, type Head } from '../../liquidity/eth.js';
-import { planSent, type SentQuestion } from '../../liquidity/checked-plan.js';
 import { checkGasIn, decodeRoute } from '../../liquidity/planner.js';
 import { UnwantedError } from '../chain/outbox.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
-import { createCover, type Filling, type Tried, type Trusted } from './covered.js';
+import type { Filling } from './covered.js';
 import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
-import { EXECUTOR_UNFUNDED, NONCE_USED, TOKEN_QUARANTINED, type Refusal } from './refusals.js';
+import { EXECUTOR_UNFUNDED, NONCE_USED, TOKEN_QUARANTINED } from './refusals.js';
+import { createFillings } from './fillings.js';
 import { createLimitOrders } from './limit-orders.js';
 import { readNewcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
-import { riskOf, sentAs, type Risk } from './risk.js';
-import { isNonceUsedIn, simulate } from './simulate.js';
+import { riskOf, sentAs } from './risk.js';
+import { isNonceUsedIn } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 import { createTidy } from './tidy.js';
 import { createTurns } from './turns.js';
@@ -66,12 +63,8 @@ const ORDERS_PER_ROUND = 128;
 const LIMITS_PER_ROUND = 32;
 /** No limit order is begun so long after the first one of a round. */
 const LIMITS_MS = 500;
-/** Most orders that take turns, the oldest, of limit orders and of the others. */
-const MAX_ORDERS = 10_000;
 /** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
-/** Most single venues that are tried for an order whose risk is covered over no other route. */
-const MOST_SINGLES = 3;
 /** Most transactions that may be unmined, and how many of those limit orders may use; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 const MAX_UNMINED_LIMITS = 16;
@@ -92,7 +85,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const limits = createLimitOrders(deps);
   const turns = createTurns();
   const tidy = createTidy({ db, writer, nowMs: deps.nowMs, monotonicMs });
-  const coveredOf = createCover(deps);
+  const { transactionsOf, trustedOf } = createFillings(deps, economics);
   /** Block at which an order was last tried. */
   const tried = new Map<string, number>();
   /** Unmined transactions at this point of the round. */
@@ -152,8 +145,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   /** The orders of this round. */
   async function takeTurns(): Promise<PendingOrder[]> {
-    const quoted = await listPending(db.knex, MAX_ORDERS, false);
-    const limited = await listPending(db.knex, MAX_ORDERS, true);
+    const quoted = await listPending(db.knex, MOST_TURNS, false);
+    const limited = await listPending(db.knex, MOST_TURNS, true);
     forget(new Set([...quoted, ...limited].map(({ orderId }) => orderId)));
     turns.begin();
     return readPending(db.knex, [...turns.select(quoted, ordersPerRound), ...turns.select(limited, LIMITS_PER_ROUND)]);
@@ -278,94 +271,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (await isNonceUsedIn(rpc, call, block)) await end(one, generation, 'failed', NONCE_USED);
   }
 
-  /**
-   * Transactions that would fill the order, the better one first: only the quoted route's while it brings what was quoted, otherwise also
-   * that of the best present route. Without any, the reason why the quoted route fails.
-   */
-  async function transactionsOf(
-    one: PendingOrder,
-    risk: Risk,
-    head: Head,
-  ): Promise<{ fillings: Filling[]; refusal: Refusal | null }> {
-    const { quote } = one;
-    const quoted = decodeRoute(quote.route);
-    const first = await simulateParts(one, quoted);
-    const alone = first.ok ? { fillings: [first], refusal: null } : { fillings: [], refusal: first.refusal };
-    if (first.ok && delivers(quote, first)) return alone;
-    const burdenOf = await economics.burdenOf(quote, head);
-    const parts = await replan(quote, head, burdenOf, risk.way);
-    if (parts === null) return alone;
-    // For a purchase, success also depends on the parts' cost if the owner has no more than they cost.
-    if (isSameRoute(parts, quoted) && (first.ok || quote.kind === 'sell')) return alone;
-    const second = await simulateParts(one, parts);
-    if (!second.ok) return alone;
-    if (!first.ok) return { fillings: [second], refusal: null };
-    const { kind, feeUnits } = quote;
-    const burden = burdenOf(idsOf(parts));
-    const isSecondBetter = isBetter(kind, withBurden(kind, { ...second, feeUnits }, burden), { ...first, feeUnits });
-    return { fillings: isSecondBetter ? [second, first] : [first, second], refusal: null };
-  }
-
-  async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Tried> {
-    const run = async (pull: 'whole' | 'exact'): Promise<Tried> => {
-      const data = await orderCalldata(one, parts, deps.settler, marketData.venueOf, pull);
-      return { ...(await simulate(rpc, outbox.signer, deps.settler, data, 2n * deps.maxGas)), parts };
-    };
-    const whole = await run('whole');
-    if (whole.ok || whole.refusal.code !== 'INSUFFICIENT_FUNDS' || one.quote.kind === 'sell') return whole;
-    const exact = await run('exact');
-    return exact.ok ? exact : whole;
-  }
-
-  /**
-   * Those of an order's transactions whose risk is covered, as they are or checked; if none is, the order over the best single venue whose risk is,
-   * which can burn less than one over several. Without any, the reason.
-   */
-  async function trustedOf(
-    one: PendingOrder,
-    fillings: readonly Filling[],
-    risk: Risk,
-    head: Head,
-  ): Promise<Trusted[] | Refusal> {
-    let trusted = await coveredOf(one, fillings, risk, head);
-    if (!('code' in trusted)) return trusted;
-    const refused = new Set(fillings.map(({ parts }) => idsOf(parts).join()));
-    const way: WayOf = (ids, checks) =>
-      venuesIn(ids) === 1 && !refused.has(ids.join()) ? risk.way(ids, checks) : null;
-    const burdenOf = await economics.burdenOf(one.quote, head);
-    for (let tries = 0; tries < MOST_SINGLES && 'code' in trusted; tries++) {
-      const parts = await replan(one.quote, head, burdenOf, way);
-      if (parts === null) break;
-      refused.add(idsOf(parts).join());
-      const single = await simulateParts(one, parts);
-      if (single.ok) trusted = await coveredOf(one, [single], risk, head);
-    }
-    return trusted;
-  }
-
-  /** The best route now that is sent that way, with the quoted fee; costs beyond those of the quoted route count against it. */
-  async function replan(
-    quote: SwapQuote,
-    head: Head,
-    burdenOf: (ids: readonly string[]) => bigint,
-    way: WayOf,
-  ): Promise<Part[] | null> {
-    const question: SentQuestion = {
-      way,
-      kind: quote.kind,
-      sellToken: quote.sellToken,
-      buyToken: quote.buyToken,
-      amountUnits: quote.kind === 'sell' ? quote.sellUnits : grossUnits(quote.buyUnits, quote),
-      preference: quote.preference,
-      toleranceBps: deps.toleranceBps,
-      feeOf: () => quote.feeUnits,
-      burdenOf,
-      boundOf: () => (quote.kind === 'sell' ? grossUnits(quote.minBuyUnits, quote) : quote.sellUnits - quote.feeUnits),
-    };
-    const plan = await planSent(marketData, question, head, toSec(deps.nowMs()));
-    return isNoRoute(plan) ? null : plan.parts;
-  }
-
   /** The attempt is durable before anything of it is signed. An attempt for which nothing was signed is reused. */
   async function send(
     { order, quote }: PendingOrder,
@@ -442,16 +347,6 @@ function expiryReason(attempts: readonly SwapAttempt[]): { code: string; message
     return { code: newest.code, message: `${newest.message}; it stayed so until the order expired` };
   }
   return { code: 'EXPIRED', message: 'The order was not executed before it expired' };
-}
-
-function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; outUnits: bigint }): boolean {
-  return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
-}
-
-const idsOf = (parts: readonly Part[]): string[] => parts.map(({ id }) => id);
-/** Routes of one part are equal if their source is, whatever the amount. */
-function isSameRoute(a: readonly Part[], b: readonly Part[]): boolean {
-  return a.length === 1 && b.length === 1 && a[0]?.id === b[0]?.id;
 }
 
 /** Block times are whole seconds. */

@@ -5,6 +5,8 @@ export interface Refusal {
   code: string;
   message: string;
   isFinal: boolean;
+  /** Whether a call of the route failed, to a pool or to our own curve as a leg of a path; whatever its reason says is not about the owner. */
+  isInCall?: boolean;
 }
 
 export const NONCE_USED = {
@@ -72,7 +74,7 @@ export function refusalOf(data: string, depth = 0): Refusal {
   if (parsed !== null) {
     // An error inside a venue's call never ends an order.
     if (parsed.name === 'CallFailed' && depth < MOST_DEPTH)
-      return { ...refusalOf(parsed.reason, depth + 1), isFinal: false };
+      return { ...refusalOf(parsed.reason, depth + 1), isFinal: false, isInCall: true };
     if (parsed.name === 'Error') return textRefusal(parsed.reason);
     const known = KNOWN[parsed.name];
     if (known !== undefined) return { isFinal: false, ...known };

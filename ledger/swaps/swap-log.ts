@@ -119,6 +119,12 @@ export const unended = (q: Queryable) =>
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
 
+/**
+ * Most pending orders that take turns, the oldest, of limit orders and of the others. Servers accept fewer, so that none waits behind them without
+ * being looked at.
+ */
+export const MOST_TURNS = 10_000;
+
 /** The oldest `limit` (1..10000) pending orders without a fill in the ledger: limit orders, or the others. */
 export async function listPending(
   q: Queryable,

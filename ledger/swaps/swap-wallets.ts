@@ -269,6 +269,20 @@ export async function readProven(q: Queryable, owners: readonly Address[]): Prom
   return new Set([...filled.map(({ owner }) => owner), ...swapped.map(({ taker }) => taker)]);
 }
 
+/** Pending orders without a fill in the ledger, but for limit orders, of owners without a fill or a swap on the chain. */
+export async function countUnproven(q: Queryable): Promise<number> {
+  const [row] = await sendForRows<{ count: number | string }>(q, UNPROVEN_PENDING, []);
+  return toSafeInt(BigInt(row?.count ?? 0));
+}
+
+const UNPROVEN_PENDING = `
+  select count(*) as count from swap_pending as pending
+  join swap_orders as placed on placed.id = pending.order_id
+  join swap_quotes as quote on quote.id = placed.quote_id
+  where pending.is_limit = 0
+    and not exists (select 1 from settled_orders as fill where fill.owner = quote.owner)
+    and not exists (select 1 from fills as swap where swap.taker = quote.owner)`;
+
 /** Pending limit orders, and how many of them are of owners without a fill or a swap on the chain; of those, how many are `owner`'s. */
 export async function countLimits(
   q: Queryable,

@@ -45,6 +45,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'swap directly first, an account with code twice, take a smaller amount, or wait until the time in the message where there is one',
   TOO_MANY_REVERTS: 'swap directly; signed orders are taken again after that',
   INSUFFICIENT_FUNDS: 'bring back balance and allowance, or start again with what is there',
+  TOO_MANY_ORDERS: 'try again in a minute, or swap directly',
   TOO_MANY_LIMIT_ORDERS: 'try again later, or swap now',
   LIMIT_NOT_REACHED: 'wait for the price, or cancel the order',
   TOKEN_QUARANTINED: 'wait until the operator has cleared the token; others go on',

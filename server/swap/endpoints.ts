@@ -328,7 +328,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       400: 'BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing, an approval that the token refuses',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
-      503: `TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; ${SILENT}`,
+      503: `TOO_MANY_ORDERS or TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; ${SILENT}`,
     },
   },
   {

@@ -1,9 +1,22 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import type { Address, Hex } from '../../core/types.js';
-import { acceptOrder, readClientOrder, readOrderOfQuote, type SwapOrder } from '../../ledger/swaps/swap-log.js';
+import {
+  MOST_TURNS,
+  acceptOrder,
+  countPending,
+  readClientOrder,
+  readOrderOfQuote,
+  type SwapOrder,
+} from '../../ledger/swaps/swap-log.js';
 import { readQuote, type SwapQuote } from '../../ledger/swaps/swap-quotes.js';
-import { countLimits, readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
+import {
+  countLimits,
+  countUnproven,
+  readPendingSales,
+  readProven,
+  type PendingSale,
+} from '../../ledger/swaps/swap-wallets.js';
 import type { Queryable } from '../../ledger/types.js';
 import { codeAt } from '../../liquidity/eth.js';
 import type { Permits } from '../../liquidity/permits.js';
@@ -21,6 +34,12 @@ import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
  * or a swap on the chain together, since new keys are free; and of one such owner.
  */
 const MAX_LIMITS = { all: 2_000, unproven: 500, ofUnproven: 2 } as const;
+
+/**
+ * The other pending orders: of everybody, and of all owners without a fill or a swap on the chain together. Beyond what takes turns an order would never
+ * be tried; the room below is for submissions at the same moment, and for fills that the chain takes back.
+ */
+const MAX_ORDERS = { all: MOST_TURNS - 1_000, unproven: MOST_TURNS - 2_500 } as const;
 
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
 const MAX_SIGNATURE_DIGITS = 16_384;
@@ -98,7 +117,7 @@ async function accept(
     return { order: usedQuote(used, clientOrderId), isNew: false };
   }
   checkFresh(deps, quote);
-  if (quote.isLimit) await refuseBeyondLimits(deps.db.knex, quote.owner);
+  await refuseWhileFull(deps.db.knex, quote);
   const permit = approvalSignature === undefined ? null : broughtPermit(deps, quote, approvalSignature);
   const nowSec = Math.floor(deps.nowMs() / 1_000);
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
@@ -121,7 +140,7 @@ async function accept(
   };
   // Again, since others of the same owner may have been accepted meanwhile.
   const check = async (pending: readonly PendingSale[], tx: Queryable): Promise<void> => {
-    if (quote.isLimit) await refuseBeyondLimits(tx, quote.owner);
+    await refuseWhileFull(tx, quote);
     checkFunds(deps, quote, owner, pending);
   };
   const acceptance = await acceptOrder(deps.db, order, quote, check, permit);
@@ -129,6 +148,25 @@ async function accept(
   const isNew = acceptance.result === 'accepted';
   if (isNew) deps.onOrder(acceptance.order);
   return { order: acceptance.order, isNew };
+}
+
+const refuseWhileFull = (q: Queryable, { isLimit, owner }: SwapQuote): Promise<void> =>
+  isLimit ? refuseBeyondLimits(q, owner) : refuseBeyondTurns(q, owner);
+
+/** Throws 503 while as many orders are pending as may be, or for an unproven owner, as many as those may have together. */
+async function refuseBeyondTurns(q: Queryable, owner: Address): Promise<void> {
+  const { count } = await countPending(q);
+  // Who has traded, and of whom the orders are, need not be read while there is room for each of them.
+  if (count < MAX_ORDERS.unproven) return;
+  const isFull = count >= MAX_ORDERS.all;
+  if (!isFull && (await readProven(q, [owner])).has(owner)) return;
+  if (!isFull && (await countUnproven(q)) < MAX_ORDERS.unproven) return;
+  const whose = isFull ? '' : ' of accounts that have not traded here';
+  throw new ApiError(
+    503,
+    'TOO_MANY_ORDERS',
+    `There are as many pending orders${whose} as there may be; try again later`,
+  );
 }
 
 /** Throws 503 while there are as many limit orders as there may be, and 400 for an unproven owner that has its share. */

@@ -179,6 +179,7 @@ export async function startSwapStack(
         settler: lower('orderSettler'),
       },
       markets: () => keepers.markets,
+      quarantined: () => quarantined,
       venues,
       wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
       gasPriceOracle: GAS_PRICE_ORACLE_ADDRESS.toLowerCase() as Address,

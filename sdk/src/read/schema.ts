@@ -4770,7 +4770,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
+            /** @description TOO_MANY_ORDERS or TOO_MANY_LIMIT_ORDERS: as many as there may be wait already; CHAIN_UNAVAILABLE: no node of the chain answers; REPLICA_LAG or READ_ONLY: this server only reads, and is too far behind or can not store that; STANDBY, WRITE_FAILED or OUTCOME_UNKNOWN: it hands over what is stored, and nobody took it, too much waits, or nobody told */
             503: {
                 headers: {
                     /** @description requests per window */
