@@ -7,7 +7,7 @@ import { ceilDiv, minBig } from '../amounts.js';
 import { DEFAULT_GAS, PLACE_CHECKS, checksGasOf, gasOf, moreChecks, type GasModel } from './pricing.js';
 import { callsIn, venuesIn } from './paths.js';
 
-/** Gas that an owner earns: by a fill, whose fee pays for at least this much, and by a swap of its own, which takes this much. */
+/** Gas that an owner earns: by a fill, whose fee pays for at least this much, and by a transaction with swaps of its own, which takes this much or more. */
 const EARNED_GAS = { fill: 160_000n, swap: 96_000n } as const;
 /** Highest credit: about two of the most expensive orders. */
 const MOST_CREDIT_GAS = 700_000n;

@@ -1,6 +1,7 @@
 import { usesOwn } from '../../core/swap/paths.js';
 import { termsGas } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
+import { groupBy } from '../../ledger/db/lists.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
   changeAttempt,
@@ -61,7 +62,7 @@ interface Progress {
 const ORDERS_PER_ROUND = 128;
 /** Limit orders beside them, which wait for weeks and must not delay the others. */
 const LIMITS_PER_ROUND = 32;
-/** No limit order is begun so long after the first one of a round. */
+/** No limit order is begun so long after the first one of a round, not even another one of the same owner. */
 const LIMITS_MS = 500;
 /** Owners whose orders are handled at the same time. */
 const CONCURRENCY = 8;
@@ -111,22 +112,29 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const undecided = await readUndecidedSales(db.knex);
     const newcomers = await readNewcomers(deps, undecided);
     const wallets = walletsOf(pending, undecided, newcomers);
-    const inTurn = async (isWanted: (one: PendingOrder) => boolean): Promise<void> => {
-      const next = wallets.values();
+    const inTurn = async (some: readonly PendingOrder[], isDue: () => boolean): Promise<void> => {
+      const next = groupBy(some, ({ order }) => order.owner).entries();
       // Each takes the next owner from the same list.
       const work = async (): Promise<void> => {
-        for (const wallet of next) {
-          for (const one of wallet.orders.filter(isWanted)) {
+        for (const [owner, orders] of next) {
+          for (const one of orders) {
+            if (!isDue()) return;
             turns.note(one.order.id);
-            await tryToAdvance(one, wallet, generation, head);
+            await tryToAdvance(one, wallets.get(owner)!, generation, head);
           }
         }
       };
       await Promise.all(Array.from({ length: CONCURRENCY }, work));
     };
-    await inTurn(({ quote }) => !quote.isLimit);
+    await inTurn(
+      pending.filter(({ quote }) => !quote.isLimit),
+      () => true,
+    );
     const lastMs = monotonicMs() + LIMITS_MS;
-    await inTurn(({ quote }) => quote.isLimit && monotonicMs() < lastMs);
+    await inTurn(
+      pending.filter(({ quote }) => quote.isLimit),
+      () => monotonicMs() < lastMs,
+    );
   }
 
   /** A failure to read costs must not block orders of owners without mined transactions. */
@@ -143,13 +151,20 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
   }
 
-  /** The orders of this round. */
+  /**
+   * The orders of this round. Each of the others is looked at, the oldest first. Limit orders may be cut off by the time, so they are in the
+   * order of their turns: one that was cut off comes before all that were looked at since.
+   */
   async function takeTurns(): Promise<PendingOrder[]> {
     const quoted = await listPending(db.knex, MOST_TURNS, false);
     const limited = await listPending(db.knex, MOST_TURNS, true);
     forget(new Set([...quoted, ...limited].map(({ orderId }) => orderId)));
     turns.begin();
-    return readPending(db.knex, [...turns.select(quoted, ordersPerRound), ...turns.select(limited, LIMITS_PER_ROUND)]);
+    const turn = turns.select(limited, LIMITS_PER_ROUND);
+    const place = new Map(turn.map((orderId, i) => [orderId, i]));
+    const placeOf = ({ order }: PendingOrder): number => place.get(order.id) ?? -1;
+    const pending = await readPending(db.knex, [...turns.select(quoted, ordersPerRound), ...turn]);
+    return pending.sort((a, b) => placeOf(a) - placeOf(b));
   }
 
   function forget(ids: ReadonlySet<string>): void {

@@ -10,8 +10,10 @@ import { COST_TABLES, type TransactionCost } from '../transactions/costs.js';
 import { SIGNERS_CTE, readUnmined } from '../transactions/outbox.js';
 import type { Queryable } from '../types.js';
 
-/** Newest fills, swaps and reverts of an owner that are read, each. */
+/** Newest fills, transactions with swaps, and reverts of an owner that are read, each. */
 const MOST_DEALINGS = 64;
+/** Newest fills on our curve by an owner's swaps in which those transactions are looked for: each may have many. */
+const MOST_SWAPPED = 8 * MOST_DEALINGS;
 
 /** What a pending order may take of its owner's sell token. */
 export interface PendingSale {
@@ -209,7 +211,9 @@ export async function dropReverts(tx: Knex.Transaction, signer: Address, nonces:
 
 /**
  * The dealings of an owner, in the order of the chain: the newest fills of its orders, swaps that it sent to the entrypoint, and reverts.
- * Within a block reverts come last. A swap in the block of a fill counts as part of the fill.
+ * Within a block reverts come last. A swap in the block of a fill counts as part of the fill. What a swap earns is the cost of a whole
+ * transaction, so all swaps of one transaction are one, and those of a transaction in which other accounts swapped too are none: code can
+ * make each further one for a fraction.
  */
 export async function readDealings(q: Queryable, owner: Address): Promise<Dealing[]> {
   const rows = await sendForRows<DealingRow>(q, DEALINGS, [owner, owner, owner]);
@@ -236,7 +240,12 @@ const newestOf = (kind: Dealing['kind'], table: string, where: string, gasUsed: 
    ) as ${kind}s`;
 const DEALINGS = [
   newestOf('fill', 'settled_orders', 'owner', "'0'"),
-  newestOf('swap', 'fills', 'taker', "'0'"),
+  `select 'swap' as kind, block_number, '0' as gas_used from (
+     select distinct tx_hash, block_number from (
+       select tx_hash, block_number from fills where taker = ? order by block_number desc limit ${MOST_SWAPPED}
+     ) as swapped order by block_number desc limit ${MOST_DEALINGS}
+   ) as swaps
+   where (select count(distinct beside.taker) from fills as beside where beside.tx_hash = swaps.tx_hash) = 1`,
   newestOf('revert', 'swap_reverts', 'owner', 'cast(gas_used as text)'),
 ].join(' union all ');
 

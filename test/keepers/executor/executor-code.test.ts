@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { parseUnits, toBeHex, type Contract, type Wallet } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
 import type { Outbox } from '../../../keepers/chain/outbox.js';
+import { Together__factory } from '../../../typechain-types/factories/mocks/Together__factory.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';
 import { createOwners } from '../../support/swap-stack.js';
 import { leaningOrders, SETUP_GAS, FICKLE, usdc } from '../../support/worlds/leaning-orders.js';
@@ -76,6 +77,40 @@ describe('orders that lean on one balance', () => {
       await suite.stack.land();
       expect((await suite.stack.order(second)).reason?.code).to.equal('TOO_MANY_REVERTS');
       expect(await sentSince(start)).to.deep.include({ filled: 0, reverted: 1 });
+    });
+
+    it('counts the swaps of one transaction as one, since each further one costs a fraction', async () => {
+      const [griefer] = (await createOwners(suite.chain, 'USDC', 1, usdc('5000'))) as [Wallet];
+      const setCode = (code: string) => suite.chain.provider.send('hardhat_setCode', [griefer.address, code]);
+      await suite.allowSwaps(griefer, usdc('3'));
+      const together = await new Together__factory(suite.chain.wallet('taker1')).deploy();
+      await suite.chain.mine();
+      await setCode(await suite.chain.provider.getCode(await together.getAddress()));
+      const entrypoint = suite.chain.entrypointAs('taker1');
+      const tokens = [suite.stack.token('USDC'), suite.stack.token('WETH')] as const;
+      const terms = [usdc('1'), 0n, griefer.address, 2n ** 40n] as const;
+      const swap = entrypoint.interface.encodeFunctionData('swap', [...tokens, ...terms]);
+      const thrice = <T>(one: T): T[] => Array.from({ length: 3 }, () => one);
+      const account = Together__factory.connect(griefer.address, suite.chain.wallet('taker1'));
+      const batch = await account.all(thrice(entrypoint.target), thrice(swap), { gasLimit: 2_000_000n });
+      await suite.chain.mine();
+      await suite.stack.keepers.watcher.scan();
+      const { gasUsed: spent, logs } = (await batch.wait())!;
+      expect(logs.filter(({ address }) => address === entrypoint.target).length).to.equal(3);
+      expect(spent < 2n * 96_000n, String(spent)).to.equal(true);
+
+      const start = await suite.chain.provider.getBlockNumber();
+      for (let i = 0; i < 3; i++) {
+        await setCode(FICKLE);
+        await submit(griefer);
+        await suite.stack.executor.round();
+        await setCode(ENDLESS);
+        await suite.chain.mine();
+        await suite.stack.keepers.watcher.scan();
+      }
+      const { reverted, lostGas } = await sentSince(start);
+      expect(lostGas < spent + SETUP_GAS, `${lostGas} against ${spent}`).to.equal(true);
+      expect(reverted).to.equal(1);
     });
 
     it('loses less than an account costs by code that appears while its transaction is under way', async () => {

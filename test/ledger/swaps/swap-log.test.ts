@@ -25,6 +25,7 @@ import {
   type SwapQuoteDraft,
 } from '../../../ledger/swaps/swap-quotes.js';
 import { readOrderFacts } from '../../../ledger/swaps/order-facts.js';
+import { readDealings } from '../../../ledger/swaps/swap-wallets.js';
 import type { Db, SettledOrder } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
 import { insertFee } from '../../../ledger/swaps/swap-costs.js';
@@ -78,6 +79,20 @@ const orderOf = (quote: SwapQuote, clientOrderId: string | null = null): SwapOrd
   clientOrderId,
   createdMs: 2_000,
 });
+
+/** Stores fills on our curve, each of a swap in the given transaction and block. */
+async function insertFills(db: Db, fills: readonly { taker: Address; tx: number; block: number }[]): Promise<void> {
+  const ints = ['market', 'curve_seq', 'timestamp_ms', 'generation'].map((column) => [column, 1]);
+  const texts = ['side', 'recipient', 'block_hash'].map((column) => [column, '0x']);
+  const parts = ['base', 'quote', 'fee', 'input_fee', 'consumed_before', 'residual', 'rounding', 'operator_gain'];
+  const units = [...parts, 'compression_residual', 'missing_base'].map((part) => [`${part}_units`, '0']);
+  const common = Object.fromEntries([...ints, ...texts, ...units]) as object;
+  const rows = fills.map(({ taker, tx, block }, i) => ({
+    ...{ ...common, fill_seq: i + 1, log_index: i, taker, block_number: block },
+    tx_hash: `0x${String(tx).padStart(64, '0')}`,
+  }));
+  await db.knex.batchInsert('fills', rows, 40);
+}
 
 /** The oldest pending orders, whole. */
 const pendingOf = async (db: Db, limit: number) => {
@@ -250,6 +265,29 @@ forEachDatabase((name, open) => {
       await db.knex.transaction((tx) => closeOrders(tx, [orders[0]!.id]));
       expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([]);
       expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
+    });
+
+    it('counts all swaps of a transaction as one, and none of a transaction that other accounts share', async () => {
+      const swaps = (count: number, one: { taker: Address; tx: number; block: number }) =>
+        Array.from({ length: count }, () => one);
+      await insertFills(db, [
+        ...swaps(7, { taker: OWNER, tx: 1, block: 5 }),
+        ...swaps(1, { taker: OWNER, tx: 2, block: 5 }),
+        ...swaps(2, { taker: OWNER, tx: 3, block: 6 }),
+        ...swaps(1, { taker: OTHER, tx: 3, block: 6 }),
+      ]);
+      const kinds = async (owner: Address) => (await readDealings(db.knex, owner)).map(({ kind }) => kind);
+      expect(await kinds(OWNER)).to.deep.equal(['swap', 'swap']);
+      expect(await kinds(OTHER)).to.deep.equal([]);
+    });
+
+    it('reads the newest 64 transactions with swaps, however many swaps each has', async () => {
+      const txs = Array.from({ length: 70 }, (_, i) => ({ taker: OWNER, tx: i, block: i }));
+      await insertFills(
+        db,
+        txs.flatMap((one) => Array.from({ length: 7 }, () => one)),
+      );
+      expect((await readDealings(db.knex, OWNER)).length).to.equal(64);
     });
 
     it('stores what the settler filled, whatever the amounts', async () => {
