@@ -15,11 +15,23 @@ import { DAY_MS, forPostgresOutbox } from '../../support/databases/partitions-su
 forPostgresOutbox((suite) => {
   const { run, post, posts, mineUntilFinal, age, stored } = suite;
 
+  /** A transaction that goes on after a statement; one that waits for its client would be ended once it blocks others. Returns what ends it. */
+  async function working(statement: string, ...values: string[]): Promise<() => Promise<void>> {
+    const tx = await suite.db.knex.transaction();
+    const { rows } = await tx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid');
+    await tx.raw(statement, values);
+    const work = tx.raw('select pg_sleep(600)').catch(() => undefined);
+    return async () => {
+      await suite.db.knex.raw('select pg_cancel_backend(?)', [rows[0]!.pid]);
+      await work;
+      await tx.rollback();
+    };
+  }
+
   it('wait for others no longer than a second at a time, and give up without a change', async () => {
     await posts(2);
     const before = await stored();
-    const reader = await suite.db.knex.transaction();
-    await reader.raw('lock table outbox in access share mode');
+    const endReader = await working('lock table outbox in access share mode');
     try {
       const { code, output } = await run('partitions', 'cut', '--json');
       expect(code).to.equal(1);
@@ -27,7 +39,7 @@ forPostgresOutbox((suite) => {
       // What comes after it does not wait for it any more.
       await post();
     } finally {
-      await reader.rollback();
+      await endReader();
     }
     expect((await stored()).slice(0, before.length)).to.deep.equal(before);
     expect((await run('partitions', 'cut')).output).to.match(/^1: .*\n2: .*\n$/);
@@ -49,8 +61,7 @@ forPostgresOutbox((suite) => {
       const before = [await stored(), await readPartitions(suite.db)];
       const nowMs = Date.now() + (no - 2) * 9 * DAY_MS;
       // Others hold what the cut needs last, when everything else is done.
-      const other = await suite.db.knex.transaction();
-      await other.raw('create table ?? (nothing int)', [`outbox_part_${no}`]);
+      const endOther = await working('create table ?? (nothing int)', `outbox_part_${no}`);
       try {
         const long = await cutOutbox(suite.db, nowMs, { holdMs: 200 }).catch((error: unknown) => error);
         expect(long).to.have.property('code', 'TOO_LONG');
@@ -67,7 +78,7 @@ forPostgresOutbox((suite) => {
         expect(await killed, 'its connection').to.be.instanceOf(Error);
         await expectTakesAll();
       } finally {
-        await other.rollback();
+        await endOther();
       }
       expect([await stored(), await readPartitions(suite.db)]).to.deep.equal(before);
       expect(await cutOutbox(suite.db, nowMs)).to.have.length(no);
