@@ -1,4 +1,5 @@
 /** Partitions of the outbox are cut, detached and attached beside keepers, one command at a time, and hold nobody up for long. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { isUniqueViolation } from '../../../ledger/errors.js';
 import { tableBytes } from '../../../ledger/db/storage.js';
@@ -15,14 +16,19 @@ import { DAY_MS, forPostgresOutbox } from '../../support/databases/partitions-su
 forPostgresOutbox((suite) => {
   const { run, post, posts, mineUntilFinal, age, stored } = suite;
 
-  /** A transaction that goes on after a statement; one that waits for its client would be ended once it blocks others. Returns what ends it. */
+  /** A transaction that goes on after a statement: one that says no more would be ended once it blocks others. Returns what ends it. */
   async function working(statement: string, ...values: string[]): Promise<() => Promise<void>> {
     const tx = await suite.db.knex.transaction();
-    const { rows } = await tx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid');
     await tx.raw(statement, values);
-    const work = tx.raw('select pg_sleep(600)').catch(() => undefined);
+    const stop = new AbortController();
+    const work = (async () => {
+      while (!stop.signal.aborted) {
+        await tx.raw('select 1');
+        await sleep(200, undefined, { signal: stop.signal }).catch(() => undefined);
+      }
+    })();
     return async () => {
-      await suite.db.knex.raw('select pg_cancel_backend(?)', [rows[0]!.pid]);
+      stop.abort();
       await work;
       await tx.rollback();
     };
