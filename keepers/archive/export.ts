@@ -50,10 +50,9 @@ function publicationKey(one: Publication): string {
 }
 
 /**
- * Exports every publication that no file of the archive has, lowest number first; under a number of which the archive has another one, too: an import
- * takes the one that landed. A poster may write meanwhile: what is prepared after the
- * call is left to it, and what it has written by then is not written again, as far as its files are there before the export's own. Throws
- * ArchiveError for a damaged archive.
+ * Exports every publication that no file of the archive has, lowest number first; under a number of which the archive has another one, too: an
+ * import takes the one that landed. A poster may write meanwhile: what is prepared after the call is left to it, and what it has written by
+ * then is not written again, as far as its files are there before the export's own. Throws ArchiveError for a damaged archive.
  */
 export async function exportPublications(deps: ExportDeps): Promise<ExportReport> {
   const { db, archive } = deps;

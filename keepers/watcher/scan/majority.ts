@@ -54,6 +54,24 @@ export interface Silence {
 }
 
 /**
+ * The last block of a range from `from` on that is to be asked about again instead, because endpoints are not that far yet or contradict each
+ * other there: `from - 1` when that leaves none. Null for an answer about the block itself. Throws NoMajorityError where they contradict each other
+ * at the first block already.
+ */
+export function lowerEnd(confirmation: Confirmation, from: number): number | null {
+  switch (confirmation.kind) {
+    case 'confirmed':
+    case 'alone':
+      return null;
+    case 'split':
+      if (confirmation.height < from) throw new NoMajorityError(confirmation.problem);
+      return confirmation.height;
+    case 'ahead':
+      return Math.max(confirmation.height, from - 1);
+  }
+}
+
+/**
  * Asks the other endpoints for the block that `rpc` has at a height. Its hash proves all headers up to it that hash to themselves and
  * link to each other, so that one question is enough for a range. An endpoint that is ahead of the others is waited with. Where endpoints
  * contradict each other, those that are not that far yet decide, at the highest block that enough of them have: else one that invents blocks

@@ -5,7 +5,7 @@ import { RpcContradictionError, RpcUnavailableError, toQuantity, type Rpc } from
 import type { KnownBlock } from './canonical.js';
 import { isInDoubt, logKey, sameLogs, sortLogs, type LogsByBlock } from './cross-check.js';
 import { headerRequest, parseHeader, readHeaders, requireHeader, type Header } from './headers.js';
-import { NoMajorityError, confirmBlock, majorityOf } from './majority.js';
+import { NoMajorityError, confirmBlock, lowerEnd, majorityOf } from './majority.js';
 import { aloneContext, checkHeaders, type ScanContext } from './proof.js';
 import { readReceipts, type ReceiptsAnswer } from './receipts.js';
 
@@ -52,8 +52,7 @@ interface ScanRange {
  * `RpcUnavailableError` when they do not fit together (a reorganisation under way), `NoMajorityError` when the endpoints don't decide it.
  */
 export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext = aloneContext()): Promise<Scan> {
-  const numbers = Array.from({ length: range.to - range.from + 1 }, (_, i) => range.from + i);
-  const headers = await readHeaders(rpc, numbers);
+  const headers = await readHeaders(rpc, heightsIn(range));
   const last = headers.at(-1);
   if (last === undefined) return { blocks: [], events: [] };
   checkLinks(rpc, headers, range.parent);
@@ -67,13 +66,8 @@ export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext
     confirmBlock(rpc, last, context.witnesses, context.silence),
     preferred === undefined ? null : askLogs(preferred, range, context),
   ]);
-  if (confirmation.kind === 'ahead' || confirmation.kind === 'split') {
-    if (confirmation.height < range.from) {
-      if (confirmation.kind === 'split') throw new NoMajorityError(confirmation.problem);
-      return { blocks: [], events: [] };
-    }
-    return scanRange(rpc, { ...range, to: confirmation.height }, context);
-  }
+  const lower = lowerEnd(confirmation, range.from);
+  if (lower !== null) return scanRange(rpc, { ...range, to: lower }, context);
   await checkHeaders(rpc, headers, context);
   if (confirmation.kind === 'alone') for (const header of headers) context.warn('unconfirmed', header);
 
@@ -100,20 +94,21 @@ export async function confirmedHeaders(
   { from, to }: { from: number; to: number },
   context: ScanContext,
 ): Promise<Header[]> {
-  const headers = await readHeaders(
-    rpc,
-    Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i),
-  );
+  const headers = await readHeaders(rpc, heightsIn({ from, to }));
   const last = headers.at(-1);
   if (last === undefined) return [];
   checkLinks(rpc, headers, null);
   const confirmation = await confirmBlock(rpc, last, context.witnesses, context.silence);
-  if (confirmation.kind === 'ahead') return confirmedHeaders(rpc, { from, to: confirmation.height }, context);
+  const lower = lowerEnd(confirmation, from);
+  if (lower !== null) return confirmedHeaders(rpc, { from, to: lower }, context);
   if (confirmation.kind === 'alone')
     throw new NoMajorityError(`only ${rpc.name} of two endpoints answers for block ${last.number}`);
   await checkHeaders(rpc, headers, context);
   return headers;
 }
+
+const heightsIn = ({ from, to }: { from: number; to: number }): number[] =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i);
 
 function scannedBlock({ number, hash, parentHash, timestampSec }: ScannedBlock): ScannedBlock {
   return { number, hash, parentHash, timestampSec };

@@ -75,6 +75,16 @@ forEachDatabase((name, open) => {
       expect(await plan(three(first))).to.equal(null);
     });
 
+    it('one that denies it is not believed while another one trails, and nobody else can contradict it', async () => {
+      const trailing = await stuck('b', one.chain.rpc);
+      const common = await one.snapshot();
+      await one.land();
+      const first = await stuck('a', one.chain.rpc);
+      await one.fork(common, 2);
+      expect(await codeOf(plan(pool(first, trailing, honest('c'))))).to.equal('node_behind');
+      expect((await plan(three(first)))?.reversal.depth).to.equal(1);
+    });
+
     it('an endpoint that is behind does not make the chain so, unless it is the only one', async () => {
       const first = await stuck('a', one.chain.rpc);
       await one.land();
