@@ -7,7 +7,7 @@
  *   --blocks B    the same in blocks (100)
  *   --lies NAMES  only these lies of endpoints, by name
  *   --rates LIST  these faults this often, as name=rate parted by commas: 'clockStep=0.2,promote=0.05'
- *   --threads N   so many runs at once (1)
+ *   --processes N so many runs at once, each in a process of its own (1)
  *   --trace       print every step
  *   --calm        without faults
  *   --quiet       only verdicts
@@ -39,7 +39,7 @@ const { values } = parseArgs({
     lies: { type: 'string' },
     rates: { type: 'string' },
     only: { type: 'string' },
-    threads: { type: 'string', default: '1' },
+    processes: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '10' },
     trace: { type: 'boolean', default: false },
     calm: { type: 'boolean', default: false },
@@ -82,7 +82,7 @@ if (values.mistakes) {
   await simulateAll({
     seeds: wanted.filter((seed) => resumed?.done.has(seed) !== true),
     options: { blocks, faults, lines, only },
-    threads: lines === null ? parseInt(values.threads, 10) : 1,
+    processes: lines === null ? parseInt(values.processes, 10) : 1,
     onResult(result) {
       report.add(result);
       resumed?.note(result);

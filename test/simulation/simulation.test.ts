@@ -18,7 +18,7 @@ import { createScheduler } from './scheduler.js';
 const BLOCKS = 100;
 /** As many runs reach every fault and every way of recovery. */
 const SEEDS = 40;
-const THREADS = Math.min(2, availableParallelism());
+const PROCESSES = Math.min(2, availableParallelism());
 
 /** Paths of this process's open files; a descriptor may be gone before its path is read. */
 function openFiles(): string[] {
@@ -119,7 +119,7 @@ describe('the whole backend on a virtual clock', () => {
     await simulateAll({
       seeds: Array.from({ length: numRuns }, (_, i) => i + 1),
       options: { blocks: BLOCKS, faults: DEFAULT_FAULTS },
-      threads: THREADS,
+      processes: PROCESSES,
       onResult(result) {
         report.add(result);
         const { seed, violations } = result;
