@@ -1,12 +1,19 @@
 import { formatUnits } from '../../core/amounts.js';
+import { maySettle } from '../../core/claim-state.js';
 import type { Address, Token } from '../../core/types.js';
 import { assignmentEntries } from '../../keepers/watcher/derive/postings.js';
 import { readBalances } from '../../ledger/chain/balances.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { accountKey } from '../../ledger/chain/invariants.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
+import { readTx } from '../../ledger/db/db.js';
+import { waitForWriter } from '../../ledger/db/writers.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
+import { readExposure } from '../../ledger/publications/executable.js';
 import { withdrawableUnits } from '../../ledger/settlements/settlement-log.js';
-import { readDecided, readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
-import type { Db, LedgerEntry, Queryable } from '../../ledger/types.js';
+import { readDecided, readSuspense, takenUnits, type SuspenseRow } from '../../ledger/chain/suspense.js';
+import type { Db, LedgerEntry, Queryable, Transaction } from '../../ledger/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
@@ -43,49 +50,70 @@ async function assign(
   const rows = name === 'all' ? open : open.filter(({ item }) => item === name);
   if (rows.length === 0) throw new UsageError(name === 'all' ? 'nothing is in suspense' : `no open item is ${name}`);
   const tokens = await readTokens(db);
+  const markets = await readMarkets(db.knex);
+  const books = { markets, snapshots: createSnapshotStore(markets) };
   const check = async (q: Queryable): Promise<void> => {
-    if (account !== config.operator) await requireBacked(q, account, rows);
+    if (account !== config.operator) await requireBacked(q, account, rows, books);
   };
-  await check(db.knex);
+  await readTx(db, check);
   if (!line.json) io.output.write(rows.map((row) => `${describe(row, tokens)}\n`).join(''));
   if (!(await confirm(io, line, `Assign to ${account}?`))) {
     print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
     return 1;
   }
+  const checkLast = async (tx: Transaction): Promise<void> => {
+    // A curve that is being prepared is seen, or its poster sees the act.
+    await waitForWriter(tx, 'publication');
+    await check(tx);
+  };
   const acts = [];
   for (const { item } of rows) {
     const act = { timeMs: Date.now(), kind: 'assign' as const, maker: account, note: reason, item };
     // Once more while the operator log is held: another command may have assigned something meanwhile.
-    acts.push(await appendOperatorRow(db, act, { also: check }));
+    acts.push(await appendOperatorRow(db, act, { also: checkLast }));
   }
   print(io, line, acts, [`${acts.length} assigned to ${account}; the next scan books it`]);
   return 0;
 }
 
 /**
- * Throws UsageError when the assignment would leave the account with less than it may withdraw, because a withdrawal could not be stopped
- * in time. What is assigned to it and not booked yet counts where it takes from the account; where it adds it may still be decided otherwise.
+ * Throws UsageError when the assignment would leave the account with less than it may withdraw and executable curves can still make it pay,
+ * because neither could be stopped in time. What is assigned to it and not booked yet counts where it takes from the account; where it adds
+ * it may still be decided otherwise.
  */
-async function requireBacked(q: Queryable, account: Address, rows: readonly SuspenseRow[]): Promise<void> {
+async function requireBacked(
+  q: Queryable,
+  account: Address,
+  rows: readonly SuspenseRow[],
+  books: Parameters<typeof readExposure>[1],
+): Promise<void> {
   const named = new Set(rows.map(({ item }) => item));
-  // Before the balances: what is booked meanwhile then counts twice, and not never.
+  // All before the balances: what is booked or filled meanwhile then counts twice, and not never.
   const waiting = (await readDecided(q)).filter(({ row, act }) => act.maker === account && !named.has(row.item));
   const changes = changesOf(
     rows.flatMap((row) => assignmentEntries(row, account)),
     account,
   );
-  const debits = changesOf(
-    waiting.flatMap(({ row }) => assignmentEntries(row, account)).filter(({ amountUnits }) => amountUnits < 0n),
-    account,
-  );
+  const taken = takenUnits(waiting);
+  const claims = await withdrawableUnits(q, account);
+  const head = await lastGeneration(q);
+  const exposures = head === null ? undefined : (await readExposure(q, books, head, new Set([account]))).get(account);
   const balances = new Map((await readBalances(q, { account })).map((row) => [row.token, row.balanceUnits]));
-  for (const [token, claimUnits] of await withdrawableUnits(q, account)) {
-    const [changeUnits, debitUnits] = [changes.get(token) ?? 0n, debits.get(token) ?? 0n];
-    const leftUnits = (balances.get(token) ?? 0n) + debitUnits + changeUnits;
-    if (changeUnits >= 0n || leftUnits >= claimUnits) continue;
-    const less = debitUnits === 0n ? '' : ', less what is assigned to it and not booked yet';
+  for (const [token, changeUnits] of changes) {
+    if (changeUnits >= 0n) continue;
+    const takenBefore = taken.get(accountKey({ account, token })) ?? 0n;
+    const less = takenBefore === 0n ? '' : ', less what is assigned to it and not booked yet';
+    const leftUnits = (balances.get(token) ?? 0n) - takenBefore + changeUnits;
+    const claimUnits = claims.get(token) ?? 0n;
+    if (leftUnits < claimUnits && claimUnits > 0n) {
+      throw new UsageError(
+        `${account} may withdraw ${claimUnits} units of ${token} and would have ${leftUnits}${less}: lower the claim first (curvebook claim lower)`,
+      );
+    }
+    const { worstUnits, untilSec } = exposures?.get(token) ?? { worstUnits: 0n, untilSec: 0 };
+    if (maySettle(claimUnits, leftUnits, worstUnits)) continue;
     throw new UsageError(
-      `${account} may withdraw ${claimUnits} units of ${token} and would have ${leftUnits}${less}: lower the claim first (curvebook claim lower)`,
+      `executable curves may still take ${worstUnits} units of ${token} from ${account} until ${new Date(untilSec * 1_000).toISOString()}, it may withdraw ${claimUnits}, and it would have ${leftUnits}${less}: try again when they have expired or newer ones without these orders have landed; where posts go on, stop them until then (curvebook halt)`,
     );
   }
 }

@@ -5,7 +5,7 @@ import type { Address, Hex, Market, Readiness } from '../../core/types.js';
 import { makersWithRequestsAfter } from '../../ledger/chain/claims.js';
 import { LedgerReversedError, LogCompactedError } from '../../ledger/errors.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
-import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
+import { accountsAssignedAfter, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, GenerationRow, PublicationKind, Writer } from '../../ledger/types.js';
@@ -287,11 +287,13 @@ export function createPoster(deps: PosterDeps): Poster {
     }));
     const prepared = await writer.tx(async (tx) => {
       // A halt that came since the cut holds: nothing is prepared after it.
-      if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
+      const { halted, lastSeq } = await readOperatorState(tx, view.operator);
+      if (halted !== null) return false;
       // A withdrawal request since the cut also stops it: a settler that saw the request but not this publication may settle it before this
-      // lands.
-      const withdrawing = new Set(await makersWithRequestsAfter(tx, view.cut.generation));
-      if (withdrawing.size > 0 && due.some((one) => quotesAny(one, withdrawing))) return false;
+      // lands. So does an assignment from suspense: its command did not see this publication.
+      const assigned = lastSeq > view.operator.lastSeq ? await accountsAssignedAfter(tx, view.operator.lastSeq) : [];
+      const lessened = new Set([...(await makersWithRequestsAfter(tx, view.cut.generation)), ...assigned]);
+      if (lessened.size > 0 && due.some((one) => quotesAny(one, lessened))) return false;
       const rows = batches.flatMap(({ part, txKey }) => part.map(({ publication }) => ({ ...publication, txKey })));
       await insertPublications(tx, rows);
       return true;

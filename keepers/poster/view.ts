@@ -8,6 +8,7 @@ import { allOrFirstError } from '../../ledger/db/dialects.js';
 import { LogCompactedError } from '../../ledger/errors.js';
 import { readExecutable } from '../../ledger/publications/executable.js';
 import type { Follower } from '../../ledger/orders/follower.js';
+import { accountKey } from '../../ledger/chain/invariants.js';
 import { loadLedgerHead, readBalancesOf } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
 import { readOperatorStandings } from '../../ledger/chain/operator-capital.js';
@@ -16,6 +17,7 @@ import { wasSigned } from '../../ledger/transactions/outbox.js';
 import { landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publications/publication-log.js';
 import { takenSeqs } from '../../ledger/publications/seq-resets.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
+import { readDecided, takenUnits } from '../../ledger/chain/suspense.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
 import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
 import type { LastPublication } from './plan.js';
@@ -47,7 +49,10 @@ export interface PosterView {
   /** Tokens in quarantine: nothing is offered that trades them. */
   quarantined: ReadonlySet<Address>;
   markets: MarketView[];
-  /** Balance less reservation of a maker with open orders, never below zero; 0 for other accounts. */
+  /**
+   * Balance less reservation, and less what is assigned to it and not booked yet, of a maker with open orders, never below zero; 0 for other
+   * accounts.
+   */
   availableUnits(maker: Address, token: Address): bigint;
 }
 
@@ -76,11 +81,12 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
       deps.markets.map((market) => readMarketView(q, deps.snapshots, market, head)),
     );
     await deps.follower.advance(q, cut);
+    const taken = takenUnits(await readDecided(q));
     const available = new Map<string, bigint>();
     // Only makers with open orders are read: anybody can create balance rows by deposits.
     for (const row of await readBalancesOf(q, deps.follower.book.makersWithOrders())) {
-      const units = row.balanceUnits - row.reservedUnits;
-      available.set(`${row.account}:${row.token}`, units > 0n ? units : 0n);
+      const units = row.balanceUnits - row.reservedUnits - (taken.get(accountKey(row)) ?? 0n);
+      available.set(accountKey(row), units > 0n ? units : 0n);
     }
     const armed = deps.follower.book.armed();
     const near = [...armed].filter(([, armedMs]) => isArmedWithin(armedMs, timeMs)).map(([maker]) => maker);
@@ -97,7 +103,7 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
       armed: (maker) => armed.get(maker) ?? null,
       triggeredSeq: (maker) => deps.triggered.get(maker) ?? 0,
       markets,
-      availableUnits: (maker, token) => available.get(`${maker}:${token}`) ?? 0n,
+      availableUnits: (maker, token) => available.get(accountKey({ account: maker, token })) ?? 0n,
     };
   });
 }

@@ -1,18 +1,12 @@
-import { worstPayments, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Market } from '../../core/types.js';
 import { readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
 import { readPendingClaims, type PendingClaim } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { allOrFirstError } from '../../ledger/db/dialects.js';
-import { readExecutable } from '../../ledger/publications/executable.js';
+import { readExposure } from '../../ledger/publications/executable.js';
 import { lastGeneration, readMarkets } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
-import {
-  landedSeq,
-  publicationMark,
-  readPostSeen,
-  type PublicationMark,
-} from '../../ledger/publications/publication-log.js';
+import { publicationMark, readPostSeen, type PublicationMark } from '../../ledger/publications/publication-log.js';
 import { fillSeqs } from '../../ledger/views/reads.js';
 import { claimKey, lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
@@ -91,7 +85,7 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
     // Exposure takes the most to read, and only keeps settlements from being sent.
     const isAny = options.plan({ ...clear, worstUnits: () => 0n }).length > 0;
     const worst = isAny ? await readExposure(q, deps, head, new Set(clear.funded.map(({ maker }) => maker))) : null;
-    const worstUnits = ({ maker, token }: PendingClaim): bigint => worst?.get(maker)?.get(token) ?? 0n;
+    const worstUnits = ({ maker, token }: PendingClaim): bigint => worst?.get(maker)?.get(token)?.worstUnits ?? 0n;
     const planned = isAny ? options.plan({ ...clear, worstUnits }) : [];
     const isCut = options.isCheckpointDue || planned.length > 0;
     return {
@@ -151,25 +145,3 @@ async function readUnknownTokens(
 /** Newest prepared publication of each market, by index. */
 const readPublicationMarks = (q: Queryable, markets: readonly Market[]): Promise<PublicationMark[]> =>
   allOrFirstError(markets.map(({ index }) => publicationMark(q, index)));
-
-/** What all executable curves can still make these makers pay, per token. */
-async function readExposure(
-  q: Queryable,
-  { markets, snapshots }: ViewDeps,
-  head: GenerationRow,
-  makers: ReadonlySet<Address>,
-): Promise<Map<Address, Map<Address, bigint>>> {
-  const theirs = ({ seq, asks, bids }: ExecutablePublication): ExecutablePublication => ({
-    seq,
-    asks: asks.filter(({ maker }) => makers.has(maker)),
-    bids: bids.filter(({ maker }) => makers.has(maker)),
-  });
-  const exposed = await allOrFirstError(
-    markets.map(async (market) => {
-      snapshots.forget(market.index, await landedSeq(q, market.index));
-      const older = (await readExecutable(q, snapshots, market, head)).map(theirs);
-      return { market, older, candidate: null };
-    }),
-  );
-  return worstPayments(exposed);
-}

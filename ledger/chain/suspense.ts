@@ -10,6 +10,7 @@ import { sendForRows } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
 import type { Stored } from '../db/tables.js';
 import type { GenerationWrite, OperatorRow, Queryable, SuspenseItem, SuspenseKind } from '../types.js';
+import { accountKey } from './invariants.js';
 
 /** An item with the generation that found it, and its assignment, null while it is open. */
 export interface SuspenseRow extends SuspenseItem {
@@ -144,6 +145,21 @@ export async function decidedOf<Item extends SuspenseItem>(
     decided.push({ row, act: { operatorSeq, timeMs, kind: 'assign', maker, note, item: row.item } });
   }
   return decided;
+}
+
+/** What these items take from the accounts that they are assigned to when they are booked, by `accountKey`. */
+export function takenUnits(decided: readonly DecidedItem[]): ReadonlyMap<string, bigint> {
+  const taken = new Map<string, bigint>();
+  const take = (account: Address, token: Address | null, units: bigint): void => {
+    if (token === null || units >= 0n) return;
+    const key = accountKey({ account, token });
+    taken.set(key, (taken.get(key) ?? 0n) - units);
+  };
+  for (const { row, act } of decided) {
+    take(act.maker, row.token, row.units);
+    take(act.maker, row.otherToken, row.otherUnits);
+  }
+  return taken;
 }
 
 /** What `concerns` needs of an item. */

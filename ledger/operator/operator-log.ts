@@ -152,6 +152,12 @@ const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, 
       and (ended.outcome is null or ended.outcome = 'landed' or one.amount_units = one.previous_units)
   ) order by operator_seq limit 1`;
 
+/** The accounts that items in suspense were assigned to by acts after one. */
+export async function accountsAssignedAfter(q: Queryable, operatorSeq: number): Promise<Address[]> {
+  const sql = `select distinct maker from operator_log where operator_seq > ? and kind = 'assign' and maker is not null`;
+  return (await sendForRows<{ maker: Address }>(q, sql, [operatorSeq])).map(({ maker }) => maker);
+}
+
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
   // Plain SQL: it runs before every group commit of orders.

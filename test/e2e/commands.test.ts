@@ -3,8 +3,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { COMMANDS } from '../../cli/commands/list.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { insertSuspense } from '../../ledger/chain/suspense.js';
 import { boundDeployment } from '../../ledger/db/db.js';
 import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
+import type { SuspenseItem } from '../../ledger/types.js';
 import { GAS } from '../support/custody.js';
 import { forEachDatabase, hasEveryTest } from '../support/db.js';
 import { runCurvebook } from '../support/console/terminal.js';
@@ -272,6 +275,46 @@ forEachDatabase((name, open, openBare) =>
         delete process.env.OPERATOR_FLOORS;
         delete process.env.MIN_ORDER_VALUES;
       }
+    });
+
+    it('assign nothing that would leave less than executable curves can still take, and what is claimed', async () => {
+      const maker = suite.chain.address('maker1');
+      const weth = suite.custody.token('WETH');
+      const units = (amount: string): bigint => suite.custody.units('WETH', amount);
+      const { lotUnits } = suite.stack.markets[0]!;
+      const ask = { side: 'ask', priceTicks: 250_000n, sizeLots: units('60') / lotUnits } as const;
+      // Of the 100 WETH that it has.
+      await suite.stack.order(maker, [ask]);
+      await suite.stack.poster.round();
+      await suite.custody.mined(() => suite.custody.as('maker1').requestWithdraw(weth, units('20'), GAS));
+      await suite.stack.settler.round();
+      await suite.custody.mined();
+      const { generation, toBlock } = (await lastGeneration(suite.stack.db.knex))!;
+      const itemOf = (i: number, amount: string): SuspenseItem => ({
+        ...{ item: `00112233aabbcc0${i}`, kind: 'fill', code: 'missing_depth', message: 'tried', ref: `suspense:${i}` },
+        ...{ market: 0, seq: i, maker: null, token: weth, units: -units(amount), otherToken: null, otherUnits: 0n },
+        ...{ blockNumber: toBlock, txHash: `0x${'5'.repeat(64)}` },
+      });
+      const items = [itemOf(1, '15'), itemOf(2, '10'), itemOf(3, '10')];
+      await suite.stack.db.knex.transaction((tx) => insertSuspense(tx, { generation, suspense: items }));
+      const assign = (i: number, to: string = maker) => ['suspense', 'assign', items[i]!.item, to, 'why', '--yes'];
+      const refusal = (left: string, less = '') =>
+        new RegExp(
+          `executable curves may still take ${units('60')} units of ${weth} from ${maker} until \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z, ` +
+            `it may withdraw ${units('20')}, and it would have ${units(left)}${less}: try again when`,
+        );
+      expect((await run(assign(0))).code, '85 are enough for 60 and 20').to.equal(0);
+      await expectRefused(assign(1), refusal('75', ', less what is assigned to it and not booked yet'));
+      await suite.custody.mined();
+      expect(await suite.custody.standing('maker1', 'WETH')).to.include({ balance: '85', claim: '20' });
+      await expectRefused(assign(1), refusal('75'));
+      expect((await run(assign(2, 'operator'))).code, "the operator's row may be below zero").to.equal(0);
+      // The curve ends, and no other one takes its place.
+      await suite.chain.provider.send('evm_increaseTime', [61]);
+      await suite.chain.mine();
+      await suite.stack.watcher.scan();
+      expect((await run(assign(1))).code, 'the curve has expired').to.equal(0);
+      await suite.stack.db.knex('suspense').delete();
     });
 
     it('verify, with a bar, and exit with 2 at the first difference', async () => {

@@ -13,6 +13,7 @@ import { readSuspense, readSuspenseFacts, type SuspenseRow } from '../../ledger/
 import { SUSPENSE } from '../../ledger/types.js';
 import { ICurveBook__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
+import type { Intercept, KeeperOptions } from '../support/keeper-stack.js';
 import { startDouble, type DoubleKeepers } from '../support/nodes/double-keepers.js';
 
 const ETHER = 10n ** 18n;
@@ -232,6 +233,61 @@ describe('suspense', function () {
       expect((await openItems()).map(({ item }) => item)).to.deep.equal([second!.item]);
       await one.expectConserved();
       expect(await one.verify(one.pool)).to.include({ suspense: 4, openSuspense: 1, fills: 3 });
+    });
+
+    /** A maker with 10 WETH on a new database, which sells all of them, and two items of 1 WETH each that are its own; posting goes on. */
+    async function sellsAll(options: KeeperOptions = {}): Promise<string[]> {
+      await traded();
+      // What the foreign curves sold has left the vault.
+      await one.send('maker2', 'deposit', [one.token('WETH'), 50n * ETHER]);
+      await one.mine();
+      one = await one.restart(await open(), { ...options, watcher: { haltOnSuspense: false } });
+      await one.catchUp();
+      await one.stack.order(maker, [{ side: 'ask', priceTicks: 300_000n, sizeLots: 10n * LOTS }]);
+      return (await openItems()).map(({ item }) => item);
+    }
+
+    const decide = (item: string) =>
+      appendOperatorRow(one.db, { timeMs: 1, kind: 'assign', maker, note: 'its order', item });
+
+    /** Buys what is left when both items are booked, and not what was there before. */
+    async function expectSellsEight(): Promise<void> {
+      await one.buy('taker2', 9n * ETHER);
+      await one.land();
+      expect(await readHalt(one.db.knex)).to.equal(null);
+      expect(await one.balance(maker, 'WETH'), 'there is less').to.equal(8n * ETHER);
+      await one.buy('taker2', 7n * ETHER);
+      await one.land();
+      expect(await one.balance(maker, 'WETH')).to.equal(ETHER);
+      expect(await openItems()).to.deep.equal([]);
+      await one.expectConserved();
+      await one.verify();
+    }
+
+    it('no curve offers what an assignment that is not booked yet will take', async () => {
+      for (const item of await sellsAll()) await decide(item);
+      expect(await one.stack.poster.round()).to.not.equal(null);
+      await one.land();
+      await expectSellsEight();
+    });
+
+    it('no curve is prepared from a cut before an assignment to one of its makers', async () => {
+      let beforeWrite = async (): Promise<void> => undefined;
+      const intercept: Intercept = {
+        look: () => undefined,
+        write: (role) => (role === 'poster' ? beforeWrite() : Promise.resolve()),
+        broadcast: async (_role, raw) => void (await one.chain.rpc.call('eth_sendRawTransaction', [raw])),
+      };
+      const items = await sellsAll({ intercept });
+      beforeWrite = async () => {
+        while (items.length > 0) await decide(items.pop()!);
+      };
+      expect(await one.stack.poster.round()).to.equal(null);
+      await one.land();
+      expect(await openItems(), 'booked').to.deep.equal([]);
+      await one.stack.poster.round();
+      await one.land();
+      await expectSellsEight();
     });
 
     it('no claim that it may concern is settled, where posting goes on, and every other one is', async () => {
