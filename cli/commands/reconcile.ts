@@ -121,7 +121,7 @@ async function carryOut(
   print(io, line, { ok: done, operatorSeq, plan, derived, generation: head?.generation ?? 0, halt }, [
     done
       ? `done; the ledger is at generation ${head?.generation}, block ${head?.toBlock}${halt === null ? '' : `, halted by ${halt.code}`}`
-      : `asked for as act ${operatorSeq}; the watcher does it when it runs, unless the ledger has moved on by then`,
+      : `asked for as act ${operatorSeq}; the watcher does it when it runs, unless the ledger or the chain has moved on by then`,
   ]);
   return done ? 0 : EXIT_PENDING;
 }

@@ -161,6 +161,20 @@ async function firstLost(
 }
 
 /**
+ * Whether the chain still has the newest scanned block, and with it all before, so that blocks may be read again without anything being lost:
+ * true when a majority of the endpoints has it, false while none says so. Throws ReconcileError `chain_changed` when a majority has another one: what
+ * the ledger holds of lost blocks must be taken back as lost, or what was settled for a lost request would be sent again.
+ */
+export async function isSameChain(endpoints: RpcPool['endpoints'], newest: KnownBlock): Promise<boolean> {
+  const isCommon = await isOnChain(endpoints, newest);
+  if (isCommon !== false) return isCommon === true;
+  throw new ReconcileError(
+    'chain_changed',
+    `the chain has lost block ${newest.number}, ${newest.hash}; reconcile once more`,
+  );
+}
+
+/**
  * First block that is lost, so that nobody is told any more of what it held; where that can't be found out now, the one that was seen to be.
  */
 export async function lostSince(

@@ -30,7 +30,7 @@ import { hasGap } from './derive/gaps.js';
 import { applyToBalances } from './derive/postings.js';
 import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './scan/proof.js';
-import { lostSince } from './reconcile.js';
+import { ReconcileError, isSameChain, lostSince } from './reconcile.js';
 import { CanonicalMismatchError, readBlock, scanRange, type Scan } from './scan/scan.js';
 import { OlderHeadError, createHeads, type Observed } from './scan/observed-head.js';
 import { readStandingHalt, stopsScans, CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
@@ -189,7 +189,10 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     }
   }
 
-  /** Carries out what the operator asked for with `curvebook reconcile`, in one transaction, even while the ledger is halted. */
+  /**
+   * Carries out what the operator asked for with `curvebook reconcile`, in one transaction, even while the ledger is halted. What the ledger or the
+   * chain has outdated is void.
+   */
   async function reconcile(): Promise<void> {
     if (undecided !== null) {
       // A transaction of this writer begins when the database has decided about the one before.
@@ -199,12 +202,17 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const request = await readReconcileRequest(db.knex);
     if (request === null || request.operatorSeq <= voidRequest) return;
     const by = { operatorSeq: request.operatorSeq, timeMs: deps.nowMs(), operator: deps.operator };
-    undecided = request;
     try {
+      // A plan that finds nothing lost says nothing of blocks that the chain has lost since.
+      if (request.reversal?.depth === 0 && last !== null && !(await isSameChain(rpc.endpoints, last))) {
+        logger.warn(by, 'no majority of the nodes has the newest scanned block: what was asked for waits');
+        return;
+      }
+      undecided = request;
       await writer.tx((tx) => carryOutReconcile(tx, request, by));
     } catch (error) {
       mustReload = true;
-      if (!(error instanceof LedgerInvariantError)) throw error;
+      if (!(error instanceof LedgerInvariantError || error instanceof ReconcileError)) throw error;
       undecided = null;
       voidRequest = request.operatorSeq;
       logger.error(

@@ -8,6 +8,9 @@ import { ReconcileError, lostSince, planReconcile } from '../../../keepers/watch
 import { planRepair } from '../../../keepers/watcher/repair.js';
 import { newestBlocks } from '../../../ledger/chain/blocks.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
+import { readOrphans } from '../../../ledger/chain/orphans.js';
+import { readReversals } from '../../../ledger/chain/reversals.js';
+import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js';
 import { forEachDatabase } from '../../support/db.js';
 import { startDouble, type DoubleKeepers } from '../../support/nodes/double-keepers.js';
 import { hiding, stuck } from '../../support/nodes/lies.js';
@@ -59,6 +62,44 @@ forEachDatabase((name, open) => {
       expect((await plan(three(first)))?.reversal.depth).to.equal(1);
       for (const from of [undefined, 2])
         expect(await codeOf(planRepair(one.db, three(first), { ...deps(), from }))).to.equal('chain_changed');
+    });
+
+    it('a plan to read blocks again is void once the chain has lost one of them, and what that held is lost', async () => {
+      const common = await one.snapshot();
+      await one.send('maker1', 'requestWithdraw', [one.token('WETH'), ETHER]);
+      await one.land();
+      const { reversal } = (await planRepair(one.db, one.pool, { ...deps(), from: 2 }))!;
+      // The operator still looks at it.
+      await one.fork(common, 2);
+      await one.reconcile(reversal);
+      expect(await readReversals(one.db.knex), 'what was read again as if nothing was lost').to.deep.equal([]);
+      expect((await readHalt(one.db.knex))?.code).to.equal('canonical_mismatch');
+      await one.reconcile((await plan(one.pool))!.reversal);
+      const [lost, ...others] = await readReversals(one.db.knex);
+      expect([lost!.depth, others]).to.deep.equal([1, []]);
+      const { custody } = await readOrphans(one.db.knex, lost!.generation);
+      expect(custody.map(({ kind }) => kind)).to.deep.equal(['requested']);
+      expect(await readHalt(one.db.knex)).to.equal(null);
+    });
+
+    it('a plan to read blocks again waits while no majority says whether it still has them', async () => {
+      let areSilent = false;
+      const moody = (label: string): Rpc => {
+        const asked = <T>(answer: () => Promise<T>): Promise<T> =>
+          areSilent ? Promise.reject(new RpcUnavailableError('no answer')) : answer();
+        const { call, batch } = one.chain.rpc;
+        return { name: label, call: (...of) => asked(() => call(...of)), batch: (all) => asked(() => batch(all)) };
+      };
+      one = await one.restart(one.db, { watcher: { rpc: pool(honest('a'), moody('b'), moody('c')) } });
+      const { reversal } = (await planRepair(one.db, one.pool, { ...deps(), from: 2 }))!;
+      const depths = async () => (await readReversals(one.db.knex)).map(({ depth }) => depth);
+      areSilent = true;
+      await requestReconcile(one.db, { reversal, capitalOrigin: false }, 1);
+      for (let scans = 0; scans < 2; scans++) await one.stack.watcher.scan().catch(() => undefined);
+      expect(await depths()).to.deep.equal([]);
+      areSilent = false;
+      for (let scans = 0; scans < 2; scans++) await one.stack.watcher.scan();
+      expect(await depths()).to.deep.equal([0]);
     });
 
     it('a lost block that held nothing is taken back, too, and its halt ends', async () => {
