@@ -22,6 +22,8 @@ interface MarketDataDeps {
   markets(): readonly Market[];
   /** No path goes through these tokens: a leg of it may fail, or bring less than its venue says. Default: none. */
   quarantined?(): ReadonlySet<Address>;
+  /** Nor through these, whose transfers move another amount than asked for. Default: none. */
+  uneven?(): ReadonlySet<Address>;
   venues: readonly Venue[];
   wrappedNative: Address;
   /** Of a rollup, which charges for data, too. Left out: the chain charges for gas alone. */
@@ -121,13 +123,16 @@ export function createMarketData(
     return found.flat();
   }
 
-  /** Tokens that paths may go through: the wrapped native token, and then those with most markets; none in quarantine. */
+  /**
+   * Tokens that paths may go through, in quotes and in execution: the wrapped native token, and then those with most markets; none in quarantine or uneven.
+   */
   function viaTokens(): Address[] {
     const counts = new Map<Address, number>([[wrappedNative, Number.MAX_SAFE_INTEGER]]);
     for (const { base, quote } of deps.markets()) {
       for (const { address } of [base, quote]) counts.set(address, (counts.get(address) ?? 0) + 1);
     }
-    for (const token of deps.quarantined?.() ?? []) counts.delete(token);
+    for (const tokens of [deps.quarantined?.(), deps.uneven?.()])
+      for (const token of tokens ?? []) counts.delete(token);
     return [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1)).map(([token]) => token);
   }
 

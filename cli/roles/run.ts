@@ -19,6 +19,7 @@ import { ROLES } from './registry.js';
 import type { Preparation, RoleRun, RoleTopic } from './role.js';
 import { checkChain, createRoleContext, type Doors } from './context.js';
 import { startSwapCheck } from './swap-check.js';
+import { startTransferWatch } from './transfers.js';
 import { unusedNames } from './unused-names.js';
 import { wakeByHeads, wakeByHints } from './wakes.js';
 import { READER } from '../settings/common.js';
@@ -216,6 +217,8 @@ export async function startRoles(
     if (first.has('watcher')) own('watcher');
     const following = new AbortController();
     const followed = await beginLedger(AbortSignal.any([signal, following.signal]));
+    const transfers = startTransferWatch(context, signal);
+    if (transfers !== null) loops.push(transfers);
     wakeByHints(context, ['operator'], notify, signal);
     const run: Omit<RoleRun<Config>, 'writer'> = {
       context,

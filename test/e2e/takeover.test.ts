@@ -112,6 +112,10 @@ forPostgresUrl((database, open) => {
         expect([...standby.said('roles started')[0]!.roles!].sort()).to.deep.equal(sorted(first));
         expect(standby.said('another process holds the logs')[0]!.waiting).to.deep.equal(sorted(second));
         await expectMetrics(standby, first);
+        // Either side needs to know: one tells the operator, the other one chooses routes.
+        const measured = async (): Promise<boolean> =>
+          /^curvebook_token_uneven\{token="USDC"\} 0$/m.test(await (await standby.metrics()).text());
+        await until('measured transfers', measured, LIMIT_MS);
         const active = first === CHAIN_SIDE ? stack.manifest.serverUrl : standby.url;
         await follows(active);
         orders.push(await placed(active));

@@ -10,6 +10,7 @@ import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import type { ExecutorDeps } from '../../keepers/executor/deps.js';
 import { createExecutor, type Executor } from '../../keepers/executor/executor.js';
+import { createTransferWatch, unevenTokens } from '../../keepers/watcher/tokens/transfer-watch.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
@@ -109,6 +110,8 @@ export interface SwapStack {
   setHead(ms: number): void;
   /** Puts tokens in quarantine, for the API and the executor. */
   quarantine(...tokens: Address[]): void;
+  /** Measures transfers of every token, for the API and the executor. */
+  measureTransfers(): Promise<void>;
   request<T>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
   token(symbol: string): Address;
   balanceOf(symbol: string, account: string): Promise<bigint>;
@@ -169,6 +172,7 @@ export async function startSwapStack(
       return kind.create(rpc, Object.fromEntries(places) as VenueContracts);
     },
   );
+  const transfers = createTransferWatch({ rpc, custodian: lower('custodian'), markets: keepers.markets, logger });
   const market = createMarketData(
     {
       eth: rpc,
@@ -180,6 +184,7 @@ export async function startSwapStack(
       },
       markets: () => keepers.markets,
       quarantined: () => quarantined,
+      uneven: () => unevenTokens(transfers.facts()),
       venues,
       wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
       gasPriceOracle: GAS_PRICE_ORACLE_ADDRESS.toLowerCase() as Address,
@@ -312,6 +317,7 @@ export async function startSwapStack(
     },
     advance: (ms) => void (aheadMs += ms),
     quarantine: (...tokens) => void (quarantined = new Set(tokens)),
+    measureTransfers: transfers.round,
     setReady: (ready) => void (isReady = ready),
     setHead: (ms) => void (headMs = ms),
     request,

@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import { createTransferWatch } from '../../../keepers/watcher/tokens/transfer-watch.js';
 import { MAX_LEDGER_AGE_MS } from '../../../keepers/watcher/status.js';
 import { flag, integer } from '../../settings/fields.js';
 import { defineRole } from '../role.js';
-import { rpcPool } from '../context.js';
 
 /** Follows the chain. Every process follows the ledger; `ledger.ts` is what does, and writes it where this role is played. */
 export const watcher = defineRole({
@@ -26,14 +24,7 @@ export const watcher = defineRole({
       ? [`POLL_INTERVAL_MS: must be less than ${MAX_LEDGER_AGE_MS}, the age at which the ledger is stale`]
       : [],
   status: ({ generation }) => ({ lastActMs: generation?.scannedMs ?? null }),
-  /** Beside the scans, by endpoints of its own, so that it holds up none. */
-  async start({ context, signal }) {
-    const { config, markets, logger, keepers } = context;
-    const { custodian } = config.manifest.contracts;
-    const watch = createTransferWatch({ rpc: rpcPool(context, 'transfers'), custodian, markets, logger });
-    keepers.transfers = watch.facts;
-    return [watch.start(signal)];
-  },
+  start: () => Promise.resolve([]),
 });
 
 export type WatcherSettings = z.output<z.ZodObject<typeof watcher.settings>>;

@@ -27,6 +27,10 @@ interface TransferWatch {
   facts(): TransferFacts[];
 }
 
+/** Tokens whose transfers move another amount than asked for; one that could not be measured is none of them. */
+export const unevenTokens = (facts: readonly TransferFacts[]): ReadonlySet<Address> =>
+  new Set(facts.filter(({ isUneven }) => isUneven === true).map(({ token }) => token));
+
 const INTERVAL_MS = 600_000;
 /** Before markets are known, it looks again soon. */
 const RETRY_MS = 5_000;
@@ -38,7 +42,7 @@ const LEAST_UNITS = 10_000n;
 /**
  * Measures from time to time what a transfer of each token out of the vault would take and deliver, by `eth_call`. A token was measured
  * before it was listed, but an issuer may switch a fee on later: the ledger stays right, since deposits are credited by what arrived, but
- * takers and makers receive less than the contracts say, or the vault pays more.
+ * takers and makers receive less than the contracts say, or the vault pays more; and routes over it in between fail, which no venue's quote shows.
  */
 export function createTransferWatch({ rpc, custodian, markets, logger, ...options }: TransferWatchDeps): TransferWatch {
   const known = new Map<Address, boolean>();

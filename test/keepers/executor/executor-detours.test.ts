@@ -52,13 +52,14 @@ forOneDatabase((name, open) =>
       await chain.mine();
     }
 
-    const quoted = (): Promise<QuoteAnswer> =>
-      stack.quote(taker.address, {
-        sellToken: stack.token('USDC'),
-        buyToken: stack.token('WETH'),
-        sellAmountBeforeFee: AMOUNT.toString(),
-        slippageBps: 2_000,
-      });
+    const asked = (slippageBps = 2_000) => ({
+      sellToken: stack.token('USDC'),
+      buyToken: stack.token('WETH'),
+      sellAmountBeforeFee: AMOUNT.toString(),
+      slippageBps,
+    });
+
+    const quoted = (slippageBps?: number): Promise<QuoteAnswer> => stack.quote(taker.address, asked(slippageBps));
 
     const passes = ({ route }: Pick<QuoteAnswer | OrderAnswer, 'route'>): boolean =>
       route.some(({ legs = [] }) => legs.some(({ buyToken }) => buyToken === stack.token('cbBTC')));
@@ -100,6 +101,36 @@ forOneDatabase((name, open) =>
         await filledAround(quote);
         await filledAround(await quoted());
       });
+
+    it('are not quoted through it while transfers of it are measured to be uneven', async () => {
+      await between.mint(chain.manifest.contracts['custodian'], parseUnits('1', 8), GAS);
+      await between.setFee(1_000, false, GAS);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      await stack.measureTransfers();
+      const quote = await quoted(0);
+      expect(passes(quote), JSON.stringify(quote.route)).to.equal(false);
+      const { body } = await stack.submit(quote, taker);
+      await stack.land();
+      const { status, executedBuyAmount } = await stack.order(body.orderId);
+      expect([status, executedBuyAmount], 'what was quoted').to.deep.equal(['filled', quote.quote.buyAmount]);
+      await between.setFee(0, false, GAS);
+      await chain.mine();
+      await stack.measureTransfers();
+      expect(passes(await quoted()), 'once the fee is off').to.equal(true);
+    });
+
+    it('are quoted over the token that they buy as before while its transfers are uneven', async () => {
+      await between.mint(chain.manifest.contracts['custodian'], parseUnits('1', 8), GAS);
+      await between.setFee(1_000, false, GAS);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      const buying = { ...asked(), buyToken: stack.token('cbBTC') };
+      const before = await stack.quote(taker.address, buying);
+      await stack.measureTransfers();
+      const { route, quote } = await stack.quote(taker.address, buying);
+      expect([route, quote.buyAmount]).to.deep.equal([before.route, before.quote.buyAmount]);
+    });
 
     it('are neither quoted nor sent through it while it is in quarantine', async () => {
       const quote = await quoted();
