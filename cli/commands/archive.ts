@@ -196,7 +196,7 @@ function importDeps({ line, config, store }: Pick<Run, 'line' | 'config' | 'stor
   return {
     db,
     store,
-    endpoints: commandRpc(config).endpoints,
+    rpc: commandRpc(config),
     deploymentId: manifest.deploymentId,
     deploymentBlock: manifest.deploymentBlock,
     contracts: { curveBook, entrypoint, custodian },

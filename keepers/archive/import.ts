@@ -29,8 +29,8 @@ import {
 } from '../../ledger/settlements/settlement-log.js';
 import type { CheckpointHead, Db, Publication, Settlement } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
-import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
-import type { Rpc } from '../chain/rpc.js';
+import type { RpcPool } from '../chain/pool.js';
+import { mayPost } from '../chain/quorum.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { createCandidates, type InFile } from './candidates.js';
 import { curveKey, readChainRecord, type ChainRecord, type LandedCurve } from './chain-record.js';
@@ -41,8 +41,7 @@ import { readArchive, type ArchiveStore } from './store.js';
 export interface ImportDeps {
   db: Db;
   store: ArchiveStore;
-  /** Every configured endpoint. */
-  endpoints: readonly Rpc[];
+  rpc: RpcPool;
   deploymentId: string;
   deploymentBlock: number;
   contracts: { curveBook: Address; entrypoint: Address; custodian: Address };
@@ -92,7 +91,6 @@ export interface ImportReport {
  * hit.
  */
 export const RECENT_SEC = 900;
-const BOOK = CurveBook__factory.createInterface();
 const CLOSED_ORDERS = 2_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
@@ -100,7 +98,7 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
  * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named,
  * each landed curve has the words that the chain names or is left out, and each book that is needed gives its curve's words. Reads only.
  * Throws ArchiveError, and RestoreConflictError where the database and the archive, or two files of it, have different publications under a number
- * and the chain does not decide which of them was sent.
+ * and the chain does not decide which of them was sent. Throws RpcContradictionError where the endpoints don't decide who may sign a file.
  */
 export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   const { db, store, deploymentId } = deps;
@@ -128,7 +126,7 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   const head = await lastGeneration(db.knex);
   const markets = await readMarkets(db.knex);
   const fromBlock = markets.length === 0 ? deps.deploymentBlock : (head?.toBlock ?? deps.deploymentBlock) + 1;
-  const chain = await readChainRecord(deps.endpoints, {
+  const chain = await readChainRecord(deps.rpc.endpoints, {
     contracts: deps.contracts,
     markets,
     fromBlock: candidates.earliestBlock(fromBlock),
@@ -162,12 +160,16 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   };
 }
 
-/** Throws ArchiveError for a file whose content its signer may not send. Each key is checked once. */
+/**
+ * Throws ArchiveError for a file whose content its signer may not send, and RpcContradictionError where the endpoints don't decide it. Each key is
+ * checked once, and never by the word of one of several endpoints: a book that somebody else signs may name any makers.
+ */
 function createSignerJudge(deps: ImportDeps): (batch: ArchiveBatch, signer: Address) => Promise<void> {
   const known = new Map<string, boolean>();
   const check = async (contract: Address, signer: Address, number: number, what: string): Promise<void> => {
     const key = `${contract} ${signer}`;
-    const may = deps.signers.has(signer) || (known.get(key) ?? (await mayPost(deps, contract, signer)));
+    const ask = () => mayPost(deps.rpc, contract, signer, { isYesConfirmed: true });
+    const may = deps.signers.has(signer) || (known.get(key) ?? (await ask()));
     known.set(key, may);
     if (may) return;
     throw new ArchiveError(
@@ -181,19 +183,6 @@ function createSignerJudge(deps: ImportDeps): (batch: ArchiveBatch, signer: Addr
     // Even a file without publications has highest numbers, so its signer is checked.
     if (!settles || publications.length > 0) await check(deps.contracts.curveBook, signer, number, 'post');
   };
-}
-
-async function mayPost({ endpoints }: ImportDeps, contract: Address, signer: Address): Promise<boolean> {
-  const call = [{ to: contract, data: BOOK.encodeFunctionData('isPoster', [signer]) }, 'latest'];
-  let failure: unknown = new Error('no endpoint is configured');
-  for (const rpc of endpoints) {
-    try {
-      return BigInt((await rpc.call('eth_call', call)) as Hex) === 1n;
-    } catch (error) {
-      failure = error;
-    }
-  }
-  throw failure;
 }
 
 interface Needed {

@@ -40,9 +40,16 @@ const POSTER_LIST = Custodian__factory.createInterface();
 
 /**
  * Whether a contract accepts posts, or settlements, of a key at the newest block. A no needs more than half of the endpoints that answer,
- * since a lagging one may not have seen that the key was added. Throws RpcContradictionError when there is no such majority.
+ * since a lagging one may not have seen that the key was added. A yes is believed of one endpoint, for a keeper that asks about its own key: the
+ * contract itself refuses it else. Where a lying yes would let something else in, `isYesConfirmed` asks for such a majority, too, and waits for a
+ * majority of all as long as requests may take. Throws RpcContradictionError when there is no such majority.
  */
-export async function mayPost(rpc: Rpc, contract: Address, key: Address): Promise<boolean> {
+export async function mayPost(
+  rpc: Rpc,
+  contract: Address,
+  key: Address,
+  { isYesConfirmed = false }: { isYesConfirmed?: boolean } = {},
+): Promise<boolean> {
   const ask = async (one: EthReader): Promise<boolean> => {
     const call = { to: contract, data: POSTER_LIST.encodeFunctionData('isPoster', [key]) };
     const answer = BigInt(bytesOf(await one.call('eth_call', [call, 'latest'])));
@@ -50,8 +57,8 @@ export async function mayPost(rpc: Rpc, contract: Address, key: Address): Promis
     return answer === 1n;
   };
   const first = await onOne(rpc, ask);
-  if (first) return true;
-  const said = confirmed(await surveyOf(rpc, ask, first), String);
+  if (first && !isYesConfirmed) return true;
+  const said = confirmed(await surveyOf(rpc, ask, first, isYesConfirmed), String);
   if (said === null) throw new RpcContradictionError(`endpoints differ on whether ${contract} takes posts of ${key}`);
   return said;
 }

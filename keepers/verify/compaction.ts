@@ -6,6 +6,9 @@ import { countRows, extremes, firstRow, readRows } from '../../ledger/db/rows.js
 import { VerifyError, same, type Verification } from './verification.js';
 import type { Stored } from '../../ledger/db/tables.js';
 
+/** What the check reads of a verification. */
+type Checked = Pick<Verification, 'q' | 'compacted' | 'markets' | 'reversals' | 'onProgress'>;
+
 const CHECK = 'folded orders';
 const PAGE = 500;
 
@@ -14,7 +17,7 @@ const PAGE = 500;
  * open only while a lot remains; each fill of an order that was compacted names one that is kept, at its price, or that compaction will restore.
  * The rest of the log begins right after it. Returns the number of orders.
  */
-export async function verifyCompaction(verification: Verification): Promise<number> {
+export async function verifyCompaction(verification: Checked): Promise<number> {
   const { q, compacted, markets, onProgress } = verification;
   const rest = await extremes(q, 'order_log', 'order_seq');
   if (rest !== null) same(CHECK, 'the first row of the order log', rest.least, compacted.orderSeq + 1);
@@ -49,7 +52,7 @@ export async function verifyCompaction(verification: Verification): Promise<numb
  * Compaction restores it from the books of their curves.
  */
 async function isReadAgain(
-  { q, compacted, reversals }: Verification,
+  { q, compacted, reversals }: Checked,
   parts: readonly Stored<'order_fills'>[],
 ): Promise<boolean> {
   for (const { generation, market, fill_seq } of parts) {

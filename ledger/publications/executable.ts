@@ -1,6 +1,7 @@
 import { executablePublication, worstPayments, type ExecutablePublication } from '../../core/exposure.js';
 import { payToken } from '../../core/market.js';
 import type { Address, Market, MarketSnapshot } from '../../core/types.js';
+import { accountKey } from '../chain/invariants.js';
 import { readFillsAfter } from '../chain/past-fills.js';
 import { allOrFirstError } from '../db/dialects.js';
 import { executablePublications, landedSeq } from './publication-log.js';
@@ -44,20 +45,20 @@ export async function readExposure(
   for (const [maker, byToken] of worstPayments(exposed)) {
     const exposures = [...byToken].map(([token, worstUnits]): [Address, Exposure] => [
       token,
-      { worstUnits, untilSec: until.get(`${maker}:${token}`) ?? 0 },
+      { worstUnits, untilSec: until.get(accountKey({ account: maker, token })) ?? 0 },
     ]);
     result.set(maker, new Map(exposures));
   }
   return result;
 }
 
-/** The last deadline of a curve with an order of the maker that pays the token, by `maker:token`. */
+/** The last deadline of a curve with an order of the maker that pays the token, by `accountKey`. */
 function deadlinesOf(exposed: readonly { market: Market; older: readonly Executable[] }[]): Map<string, number> {
   const until = new Map<string, number>();
   for (const { market, older } of exposed) {
     for (const { deadlineSec, asks, bids } of older) {
       const note = (token: Address) => (order: { maker: Address }) => {
-        const key = `${order.maker}:${token}`;
+        const key = accountKey({ account: order.maker, token });
         until.set(key, Math.max(until.get(key) ?? 0, deadlineSec));
       };
       asks.forEach(note(payToken(market, 'ask')));

@@ -25,8 +25,8 @@ const WORKER =
 const YOUNG_FLAG = '--max-semi-space-size=64';
 
 /**
- * Runs every seed. One process is this one. Rejects when a process ends before its time. Processes, not threads: threads of one process share the
- * locks of its allocator and of its files, and took a third more of the processors' time.
+ * Runs every seed. One process is this one. Rejects when a process ends before its time. Processes, not threads: those share the
+ * locks of their process, as of its allocator, and take some 5 % longer.
  */
 export async function simulateAll({ seeds, options, processes, onResult }: CrewOptions): Promise<void> {
   let isOver = false;

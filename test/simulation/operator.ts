@@ -1,6 +1,5 @@
 /** Whoever operates the backend: lets makers in, looks at halts, and does what the runbook says, with the commands' own code. */
-import { createRpcPool } from '../../keepers/chain/pool.js';
-import type { Rpc } from '../../keepers/chain/rpc.js';
+import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
 import { ReconcileError, planReconcile } from '../../keepers/watcher/reconcile.js';
 import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { readUnbackedClaim } from '../../ledger/chain/claims.js';
@@ -18,8 +17,7 @@ export interface Operator {
   /** Makes the database, lets makers in, and looks after it from now on. */
   start(): Promise<void>;
   db(): Db;
-  /** All configured endpoints. */
-  endpoints(): readonly Rpc[];
+  rpc(): RpcPool;
   /** Leaves the database that it has, for the one that is used now. */
   reopen(): Promise<void>;
   close(): Promise<void>;
@@ -83,7 +81,7 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
   return {
     actor,
     db: () => db!,
-    endpoints: () => pool().endpoints,
+    rpc: pool,
     async reopen() {
       await db?.close();
       db = null;

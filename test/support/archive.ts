@@ -7,7 +7,8 @@ import pino from 'pino';
 import { openArchive, type Archive } from '../../keepers/archive/archive.js';
 import { carryOutImport, planImport, type ImportDeps, type ImportReport } from '../../keepers/archive/import.js';
 import { createFolderStore, type ArchiveStore } from '../../keepers/archive/store.js';
-import { createRpcPool } from '../../keepers/chain/pool.js';
+import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
+import type { Rpc } from '../../keepers/chain/rpc.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -47,6 +48,14 @@ export interface Site {
   close(): void;
 }
 
+/** These endpoints as one, the first one first. */
+export function poolOf(endpoints: readonly Rpc[]): RpcPool {
+  return createRpcPool(
+    endpoints.map((_, i) => `${i}`),
+    { nowMs: () => Date.now(), logger: pino({ level: 'silent' }), connect: (url) => endpoints[Number(url)]! },
+  );
+}
+
 export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site {
   const chain = doubleChain(change);
   const { rpc, manifest } = chain;
@@ -67,7 +76,7 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
   const importDeps = (db: Db): ImportDeps => ({
     db,
     store,
-    endpoints: [rpc],
+    rpc: poolOf([rpc]),
     deploymentId: manifest.deploymentId,
     deploymentBlock: manifest.deploymentBlock,
     contracts: { curveBook, entrypoint, custodian },
@@ -130,11 +139,7 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
         deploymentBlock: manifest.deploymentBlock,
         operator: chain.address('owner'),
         contracts: { custodian, entrypoint, curveBook, orderSettler: contracts['orderSettler']! },
-        rpc: createRpcPool(['double'], {
-          nowMs: () => Date.now(),
-          logger: pino({ level: 'silent' }),
-          connect: () => rpc,
-        }),
+        rpc: poolOf([rpc]),
         onProgress: () => undefined,
       }),
     close: () => rmSync(dir, { recursive: true, force: true }),

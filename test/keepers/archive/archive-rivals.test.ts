@@ -19,9 +19,9 @@ import {
 import { decodeSnapshot } from '../../../core/json.js';
 import { snapshotHash } from '../../../core/snapshot.js';
 import { sentOf } from '../../../ledger/orders/restore.js';
-import type { Rpc } from '../../../keepers/chain/rpc.js';
+import { RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
 import type { Db, Publication } from '../../../ledger/types.js';
-import { balancesOf } from '../../support/archive.js';
+import { balancesOf, poolOf } from '../../support/archive.js';
 import { forEachDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
 import { archivedLedger, MID, LOT } from '../../support/worlds/archived-ledger.js';
@@ -153,7 +153,7 @@ forEachDatabase((name, open) => {
       expect(plan.unexplained.map(({ seq }) => seq)).to.deep.equal([3]);
       // An endpoint that nobody else confirms leaves nothing out.
       const { rpc } = suite.site.chain;
-      const alone = { ...suite.site.importDeps(fresh), endpoints: [rpc, lying('logs'), lying('logs')] };
+      const alone = { ...suite.site.importDeps(fresh), rpc: poolOf([rpc, lying('logs'), lying('logs')]) };
       expect(await planImport(alone).catch((error: Error) => error)).to.include({ code: 'ARCHIVE_UNPROVEN' });
       await suite.site.restore(fresh);
       suite.stack = await suite.site.start(fresh);
@@ -229,7 +229,7 @@ forEachDatabase((name, open) => {
           return method === 'eth_getLogs' ? (JSON.parse(swapped) as unknown) : answer;
         },
       };
-      const deps = { ...suite.site.importDeps(copy), endpoints: [rpc, lying] };
+      const deps = { ...suite.site.importDeps(copy), rpc: poolOf([rpc, lying]) };
       const refused = await planImport(deps).catch((error: { code: string }) => error);
       expect(refused).to.include({ code: 'RESTORE_CONFLICT' });
     });
@@ -253,9 +253,11 @@ forEachDatabase((name, open) => {
       const copy = await rivals(true);
       const { rpc } = suite.site.chain;
       const plan = (endpoints: readonly Rpc[]) =>
-        planImport({ ...suite.site.importDeps(copy), endpoints }).catch((error: { code: string }) => error);
+        planImport({ ...suite.site.importDeps(copy), rpc: poolOf(endpoints) }).catch(
+          (error: { code: string }) => error,
+        );
       const silent = lying('logs');
-      const broken: Rpc = { ...rpc, call: () => Promise.reject(new Error('down')) };
+      const broken: Rpc = { ...rpc, call: () => Promise.reject(new RpcUnavailableError('down')) };
       for (const endpoints of [
         [rpc, silent, silent],
         [silent, rpc],
@@ -282,7 +284,9 @@ forEachDatabase((name, open) => {
         call: (method, params) => (method === 'eth_getLogs' ? silent : lying('head')).call(method, params),
       };
       const plan = (endpoints: readonly Rpc[]) =>
-        planImport({ ...suite.site.importDeps(copy), endpoints }).catch((error: { code: string }) => error);
+        planImport({ ...suite.site.importDeps(copy), rpc: poolOf(endpoints) }).catch(
+          (error: { code: string }) => error,
+        );
       expect(await plan([silent, silent, early])).to.include({ code: 'RESTORE_CONFLICT' });
       expect(await plan([early, early, silent]), 'most of them say so').to.deep.include({ superseded: [] });
     });

@@ -1,11 +1,12 @@
 /** Claims and settlements that a database lost, and an archive knows. */
 import { expect } from 'chai';
 import type { Archive } from '../../../keepers/archive/archive.js';
-import { decodeBatch, encodeBatch, type ArchiveError } from '../../../keepers/archive/format.js';
+import { ArchiveError, decodeBatch, encodeBatch } from '../../../keepers/archive/format.js';
 import { exportSettlements } from '../../../keepers/archive/export.js';
 import { planImport } from '../../../keepers/archive/import.js';
 import { carryOutPrune, planPrune } from '../../../keepers/archive/prune.js';
 import type { ArchiveStore } from '../../../keepers/archive/store.js';
+import { RpcContradictionError, RpcUnavailableError, type Rpc } from '../../../keepers/chain/rpc.js';
 import type { Hex } from '../../../core/types.js';
 import { readHalt } from '../../../ledger/chain/halts.js';
 import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
@@ -13,7 +14,8 @@ import { readSuspense } from '../../../ledger/chain/suspense.js';
 import { lastCheckpoint } from '../../../ledger/settlements/checkpoint-log.js';
 import { readBalances } from '../../../ledger/chain/balances.js';
 import { VAULT, type Db } from '../../../ledger/types.js';
-import { balancesOf } from '../../support/archive.js';
+import { Custodian__factory } from '../../../typechain-types/index.js';
+import { balancesOf, poolOf } from '../../support/archive.js';
 import { forEachDatabase } from '../../support/db.js';
 import type { KeeperStack } from '../../support/keeper-stack.js';
 import { archivedLedger } from '../../support/worlds/archived-ledger.js';
@@ -267,6 +269,37 @@ forEachDatabase((name, open) => {
       );
       expect(refused).to.include({ code: 'ARCHIVE_UNPROVEN' });
       expect((refused as Error).message).to.contain('may not settle');
+    });
+
+    it('asks a majority whose files it may take, whatever one endpoint says of a key', async () => {
+      await settle(suite.stack, 'maker1', 10n ** 18n);
+      const number = await suite.site.store.lastNumber();
+      const { batch } = decodeBatch(await suite.site.store.read(number), 'it');
+      const strangerKey = suite.site.chain.wallet('maker1').privateKey as Hex;
+      const forged: ArchiveStore = {
+        ...suite.site.store,
+        read: (one) => (one === number ? Promise.resolve(encodeBatch(batch, strangerKey)) : suite.site.store.read(one)),
+      };
+      const { rpc: honest } = suite.site.chain;
+      const isPoster = Custodian__factory.createInterface().getFunction('isPoster').selector;
+      /** An endpoint that says so of every key. */
+      const saying = (word: 0 | 1): Rpc => ({
+        ...honest,
+        call: async (method, params) => {
+          const isAsked = method === 'eth_call' && (params?.[0] as { data: string }).data.startsWith(isPoster);
+          return isAsked ? `0x${`${word}`.padStart(64, '0')}` : honest.call(method, params);
+        },
+      });
+      const down: Rpc = { ...honest, call: () => Promise.reject(new RpcUnavailableError('down')) };
+      const outcome = (store: ArchiveStore, ...endpoints: Rpc[]): Promise<unknown> =>
+        planImport({ ...suite.site.importDeps(suite.db), store, rpc: poolOf(endpoints) }).then(
+          () => 'taken',
+          (error: unknown) => (error instanceof ArchiveError ? error.code : error),
+        );
+      expect(await outcome(forged, saying(1), honest, honest)).to.equal('ARCHIVE_UNPROVEN');
+      expect(await outcome(forged, down, saying(1), honest), 'undecided').to.be.instanceOf(RpcContradictionError);
+      expect(await outcome(suite.site.store, saying(0), honest, honest)).to.equal('taken');
+      expect(await outcome(suite.site.store, down, honest)).to.equal('taken');
     });
 
     it('settles nothing that it can not write, but lowers claims', async () => {

@@ -86,7 +86,7 @@ export function createReplica({ world, backend, operator, auditor, clients, stor
     for (;;) {
       const deps = {
         ...{ db: operator.db(), store, deploymentId, deploymentBlock, operator: config.operator },
-        endpoints: operator.endpoints(),
+        rpc: operator.rpc(),
         contracts: { curveBook: of('curveBook'), entrypoint: of('entrypoint'), custodian: of('custodian') },
         signers: new Set<Address>(),
         nowMs: () => Date.now(),
