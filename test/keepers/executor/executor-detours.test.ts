@@ -126,10 +126,14 @@ forOneDatabase((name, open) =>
       await chain.mine();
       await stack.keepers.watcher.scan();
       const buying = { ...asked(), buyToken: stack.token('cbBTC') };
-      const before = await stack.quote(taker.address, buying);
+      // What a quote leaves of the amount for gas changes from block to block; the way does not.
+      const sources = async (): Promise<string[]> =>
+        (await stack.quote(taker.address, buying)).route.map(({ source }) => source);
+      const before = await sources();
       await stack.measureTransfers();
-      const { route, quote } = await stack.quote(taker.address, buying);
-      expect([route, quote.buyAmount]).to.deep.equal([before.route, before.quote.buyAmount]);
+      expect(await sources())
+        .to.deep.equal(before)
+        .and.to.not.deep.equal([]);
     });
 
     it('are neither quoted nor sent through it while it is in quarantine', async () => {
