@@ -60,6 +60,12 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
     await chain.swap('taker3', base.address, quote.address, 10n ** BigInt(base.decimals) / 500n);
   }
 
+  /** Enough for several orders of either side. */
+  async function fund(role: string, { base, quote }: Market): Promise<void> {
+    await chain.deposit(role, base.address, 10n ** BigInt(base.decimals) / 10n);
+    await chain.deposit(role, quote.address, 250n * 10n ** BigInt(quote.decimals));
+  }
+
   // Ready by what was scanned before the calm, a ledger may not know yet of blocks that are gone.
   const calmBlock = chain.head().number;
   const isReady = (): boolean => {
@@ -89,14 +95,18 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
   for (const market of chain.setting.markets.filter((one) => !isSilent(one))) {
     const hasCurve = growing(`curve of ${market.id}`);
     const hasFill = growing(`fill of ${market.id}`);
-    const fresh = { oid: null as number | null, isUnderWay: false };
+    const fresh = { oid: null as number | null, isUnderWay: false, tries: 0 };
+    async function placeNext(): Promise<void> {
+      const role = MAKER_ROLES[fresh.tries++ % MAKER_ROLES.length]!;
+      fresh.oid = await clients.placeOne(role, market);
+      // Orders and requests may hold all that a maker has: it deposits, and the next one tries.
+      if (fresh.oid === null) await fund(role, market).catch(() => undefined);
+      fresh.isUnderWay = false;
+    }
     await within(30_000, `an order in ${market.pair} is acknowledged`, () => {
       if (fresh.oid === null && !fresh.isUnderWay) {
         fresh.isUnderWay = true;
-        void clients.placeOne('maker1', market).then((oid) => {
-          fresh.isUnderWay = false;
-          fresh.oid = oid;
-        });
+        void placeNext();
       }
       return fresh.oid !== null;
     });
