@@ -95,18 +95,17 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
   for (const market of chain.setting.markets.filter((one) => !isSilent(one))) {
     const hasCurve = growing(`curve of ${market.id}`);
     const hasFill = growing(`fill of ${market.id}`);
-    const fresh = { oid: null as number | null, isUnderWay: false, tries: 0 };
-    async function placeNext(): Promise<void> {
-      const role = MAKER_ROLES[fresh.tries++ % MAKER_ROLES.length]!;
-      fresh.oid = await clients.placeOne(role, market);
-      // Orders and requests may hold all that a maker has: it deposits, and the next one tries.
-      if (fresh.oid === null) await fund(role, market).catch(() => undefined);
+    const fresh = { oid: null as number | null, isUnderWay: false };
+    async function placeFunded(): Promise<void> {
+      fresh.oid = await clients.placeOne('maker1', market);
+      // Orders and requests may hold all that it has. Who has deposited must be able to offer it.
+      if (fresh.oid === null) await fund('maker1', market).catch(() => undefined);
       fresh.isUnderWay = false;
     }
     await within(30_000, `an order in ${market.pair} is acknowledged`, () => {
       if (fresh.oid === null && !fresh.isUnderWay) {
         fresh.isUnderWay = true;
-        void placeNext();
+        void placeFunded();
       }
       return fresh.oid !== null;
     });
