@@ -42,8 +42,11 @@ function offer(id: string, unitsPerEther: bigint, depthWei: bigint): Source {
 /** What a pair of tokens trades at. */
 type Sources = (sellToken: Address, buyToken: Address) => Source[];
 
-/** Units of the token per ether as gas is priced; null when nothing prices it. */
-async function priced(sources: Source[] | Sources, baseFeeWei: bigint): Promise<bigint | null> {
+/** What so much ether costs of the token, as gas is priced; null when nothing prices it. */
+async function pricePoint(
+  sources: Source[] | Sources,
+  baseFeeWei: bigint,
+): Promise<{ units: bigint; wei: bigint } | null> {
   const direct: Sources = (sellToken, buyToken) =>
     typeof sources === 'function' ? sources(sellToken, buyToken) : buyToken === WETH ? sources : [];
   const venue = {
@@ -65,7 +68,12 @@ async function priced(sources: Source[] | Sources, baseFeeWei: bigint): Promise<
     },
   );
   const head: Head = { number: 1, hash: `0x${'01'.repeat(32)}`, timestampSec: 1_000, baseFeeWei };
-  const price = await data.gasPrice(TOKEN, head, 1_000);
+  return data.gasPrice(TOKEN, head, 1_000);
+}
+
+/** Units of the token per ether as gas is priced, without what is below a unit; null when nothing prices it. */
+async function priced(sources: Source[] | Sources, baseFeeWei: bigint): Promise<bigint | null> {
+  const price = await pricePoint(sources, baseFeeWei);
   return price === null ? null : (price.units * ETHER) / price.wei;
 }
 
@@ -116,18 +124,20 @@ describe('the price of gas in a token', () => {
         fc.bigInt(10n ** 14n, 50n * ETHER),
         fc.bigInt(1n, FAIR - 1n),
         async (baseFeeWei, givenWei, askedUnits) => {
-          const price = await priced(
+          const { units, wei } = (await pricePoint(
             [offer('fair', FAIR, 100n * ETHER), offer('false', askedUnits, givenWei)],
             baseFeeWei,
-          );
+          ))!;
           // Ether that others take from the false pool, less what they pay for it.
           const lostWei = givenWei - (givenWei * askedUnits) / FAIR;
           const orderWei = 400_000n * baseFeeWei;
-          const savedWei = (48n * orderWei * (FAIR - price!)) / FAIR;
+          // Of the price as it is, not in whole units: of 48 dear orders, one unit per ether is more than a slightly false pool loses.
+          const savedWei = (48n * orderWei * (wei * FAIR - units * ETHER)) / (wei * FAIR);
           expect(savedWei <= lostWei, `saves ${savedWei} for ${lostWei}`).to.equal(true);
         },
       ),
-      { numRuns: 300 },
+      // A pool that is false by two units per ether.
+      { numRuns: 300, examples: [[36_661_191_241n, 351_321_211_240_000_000n, 2_499_999_998n]] },
     );
     expect(GAS_PRICE_ORDERS >= 48n).to.equal(true);
   });
