@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 /**
- * `npm test`: types, Solidity tests, files of TypeScript tests, several beside each other, and one more while processors are idle (LANES=1 for one after the other; what a file printed is
- * shown when it has ended). Each process of Mocha takes one file after the other. Tests run on SQLite; with DATABASE_URL, which names a PostgreSQL server, those that storage
+ * `npm test`: types, Solidity tests, files of TypeScript tests, as many beside each other as there are processors, and up to three more while those are idle (LANES=1 for one after the
+ * other; what a file printed is shown when it has ended). Each process of Mocha takes one file after the other. Tests run on SQLite; with DATABASE_URL, which names a PostgreSQL server, those that storage
  * decides run on both, and the others there. Arguments go to Mocha, in one process, and leave the rest out:
  * `npm test -- test/core/book.test.ts`.
  * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
- * A file that failed runs once more by itself, with the same seed of its properties, when all others have ended, three files at most. What
+ * A file that failed runs once more by itself, with the same seed of its properties, when all others have ended, eight files at most. What
  * passes then is reported as unsteady, with its reason: it depends on how fast the machine is, and is a defect of the test or of the product.
  * At the end come the slowest tests, the files that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
@@ -21,7 +21,7 @@ import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
 import { readCpuMs } from './testing/cpu.mjs';
-import { inLanes, laneCount, needsOwnProcess, orderedFiles, postgresFiles } from './testing/lanes.mjs';
+import { inLanes, laneCount, needsOwnProcess, orderedFiles, postgresFiles, spareLanes } from './testing/lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
 import { transpile } from './testing/transpile.mjs';
@@ -44,7 +44,7 @@ const failures = [];
 /** What failed among other groups and passed alone. @type {typeof failures} */
 const unsteady = [];
 /** If more files fail, none runs again: so many failures are no unsteadiness. */
-const MOST_REPEATED = 3;
+const MOST_REPEATED = 8;
 const MAX_REASON_CHARS = 2_000;
 
 const bin = (name) => join(projectRoot, 'node_modules', name);
@@ -256,7 +256,7 @@ async function runAll() {
         ),
       ],
       lanes,
-      { spare: lanes > 1 },
+      { spare: spareLanes(lanes) },
     );
     await workers.close();
     const again = await repeatFailed(files, results.slice(first.length));

@@ -2,5 +2,5 @@
 export function inLanes<T>(
   jobs: readonly (() => Promise<T>)[],
   lanes: number,
-  options?: { spare?: boolean; idleShare?: () => number; waitMs?: number },
+  options?: { spare?: readonly ('next' | 'last')[]; idleShare?: () => number; waitMs?: number },
 ): Promise<T[]>;

@@ -7,32 +7,34 @@ import { projectRoot } from '../console.mjs';
 
 /** More lanes would need more memory than the time that they save is worth: each has a chain and transpiled code in memory. */
 const MOST_LANES = 4;
+/** Two that go on in the order, so that what waits longest begins early, and one from the end, where files are short. */
+const SPARE_LANES = ['next', 'next', 'last'];
 
 /**
- * How many commands run at once: the number in the variable LANES, else two more than there are processors, since many tests wait for
- * blocks; at most four.
+ * How many commands run at once, however busy the processors are: the number in the variable LANES, else as many as there are processors; at most four.
  * @returns {number}
  */
 export function laneCount() {
   const said = parseInt(process.env.LANES ?? '', 10);
-  return Math.max(1, Math.min(MOST_LANES, Number.isInteger(said) ? said : availableParallelism() + 2));
+  return Math.max(1, Math.min(MOST_LANES, Number.isInteger(said) ? said : availableParallelism()));
 }
 
 /** How often a spare lane looks whether processors are idle, and how much of them all must have been since. */
-const LOOK_MS = 1_000;
-const IDLE_SHARE = 0.15;
+const LOOK_MS = 500;
+const IDLE_SHARE = 0.1;
 
 /**
- * Runs jobs in the order given, `lanes` of them at a time; each lane takes the next one when it has ended its own. A spare lane takes the last
- * one that nobody has, whenever processors had nothing to do because those that run wait: on a machine that is busy enough, it takes none.
+ * Runs jobs in the order given, `lanes` of them at a time; each lane takes the next one when it has ended its own. Spare lanes take one, the next or the last
+ * that nobody has, whenever processors had nothing to do because those that run wait. On a machine that is busy enough they take none: what waits for
+ * a processor there would only wait longer, and what has a limit of time would miss it.
  * @template T
  * @param {(() => Promise<T>)[]} jobs
  * @param {number} lanes
- * @param {{ spare?: boolean, idleShare?: () => number, waitMs?: number }} [options] spare: whether there is a spare lane; idleShare: how much of the
- * processors nobody used since the last call
+ * @param {{ spare?: readonly string[], idleShare?: () => number, waitMs?: number }} [options] spare: which job each spare lane takes, `next` or `last`;
+ * idleShare: how much of the processors nobody used since the last call
  * @returns {Promise<T[]>} the results, in the order of the jobs
  */
-export async function inLanes(jobs, lanes, { spare = false, idleShare = createIdleMeter(), waitMs = LOOK_MS } = {}) {
+export async function inLanes(jobs, lanes, { spare = [], idleShare = createIdleMeter(), waitMs = LOOK_MS } = {}) {
   /** @type {T[]} */
   const results = [];
   let next = 0;
@@ -43,21 +45,27 @@ export async function inLanes(jobs, lanes, { spare = false, idleShare = createId
       results[at] = await jobs[at]();
     }
   };
-  const spareLane = async () => {
-    await delay(waitMs);
+  // They look in turn, since what one has begun, the next one must find busy.
+  let looks = Promise.resolve();
+  const isIdle = () => {
+    const since = looks.then(() => void idleShare());
+    const look = since.then(() => delay(waitMs)).then(() => idleShare() >= IDLE_SHARE);
+    looks = look.then(() => undefined);
+    return look;
+  };
+  const spareLane = async (which) => {
     while (next < end) {
-      // Since the last look, or for as long as the job of this lane took.
-      if (idleShare() < IDLE_SHARE) {
-        await delay(waitMs);
-        continue;
-      }
-      const at = --end;
+      if (!(await isIdle()) || next >= end) continue;
+      const at = which === 'next' ? next++ : --end;
       results[at] = await jobs[at]();
     }
   };
-  await Promise.all([...Array.from({ length: lanes }, lane), ...(spare ? [spareLane()] : [])]);
+  await Promise.all([...Array.from({ length: lanes }, lane), ...spare.map(spareLane)]);
   return results;
 }
+
+/** The spare lanes of a run with so many lanes; none beside one lane, which runs one after the other. @param {number} lanes */
+export const spareLanes = (lanes) => (lanes > 1 ? SPARE_LANES : []);
 
 function createIdleMeter() {
   const read = () => {

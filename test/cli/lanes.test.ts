@@ -28,11 +28,11 @@ describe('lanes of the test runner', () => {
     expect(begun).to.deep.equal([0, 1, 2, 3, 4]);
   });
 
-  it('get one more, which takes the last job, while processors are idle', async () => {
+  it('get more, which take the next job and the last, while processors are idle', async () => {
     const { begun, jobs, endAll } = jobsOf(5);
-    const all = inLanes(jobs, 2, { spare: true, idleShare: () => 0.5, waitMs: 1 });
+    const all = inLanes(jobs, 2, { spare: ['next', 'last'], idleShare: () => 0.5, waitMs: 1 });
     await pause();
-    expect(begun).to.deep.equal([0, 1, 4]);
+    expect(begun).to.deep.equal([0, 1, 2, 4]);
     endAll();
     expect(await all).to.deep.equal([0, 1, 2, 3, 4]);
     expect([...begun].sort()).to.deep.equal([0, 1, 2, 3, 4]);
@@ -40,7 +40,7 @@ describe('lanes of the test runner', () => {
 
   it('get none while processors are busy', async () => {
     const { begun, jobs, endAll } = jobsOf(5);
-    const all = inLanes(jobs, 2, { spare: true, idleShare: () => 0.1, waitMs: 1 });
+    const all = inLanes(jobs, 2, { spare: ['next', 'last'], idleShare: () => 0.05, waitMs: 1 });
     await pause();
     expect(begun).to.deep.equal([0, 1]);
     endAll();
