@@ -119,6 +119,48 @@ export function createQuotes(deps: QuoteDeps) {
     return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra };
   }
 
+  type Terms = Awaited<ReturnType<typeof gaslessTerms>>;
+  /** The same for a swap by signature. Throws CurvebookError `NO_GASLESS` where no settler or no Permit2 may be trusted. */
+  async function gaslessTerms(swap: Swap) {
+    const asked = await terms(swap);
+    const { orderSettler, permit2 } = asked.contracts;
+    if (orderSettler === undefined || permit2 === undefined) {
+      throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
+    }
+    return { ...asked, name: swap.sell, orderSettler, permit2 };
+  }
+
+  async function quoteOf({ said, sellToken, buyToken, units, extra }: Terms, how: object): Promise<QuoteAnswer> {
+    const body = {
+      ...{ chainId: said.chain_id, from: owner, sellToken: sellToken.address, buyToken: buyToken.address },
+      ...{ kind: 'sell', sellAmountBeforeFee: units.toString(), signingScheme: 'eip712' },
+      ...how,
+      ...askedOf(extra),
+    };
+    return asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
+  }
+
+  /** Built here, from what was asked for and what was checked: of the server's only nonces are signed, and the names in the token's own domain. */
+  function signable(
+    answer: QuoteAnswer,
+    { said, name, sellToken, buyToken, units, extra, orderSettler, permit2 }: Terms,
+    { minBuyUnits, validToSec }: { minBuyUnits: bigint; validToSec: number },
+  ): Signable {
+    const typed = orderTypedData(
+      {
+        ...{ sellToken: sellToken.address, sellUnits: units, validToSec, receiver: owner },
+        ...{ buyToken: buyToken.address, minBuyUnits, ...extra },
+        nonce: unitsOf(answer.permit2.typedData.message.nonce),
+      },
+      { chainId: said.chain_id, permit2, spender: orderSettler },
+    );
+    const approval = neededApproval(answer, {
+      ...{ name, token: sellToken.address, chainId: said.chain_id },
+      terms: { owner, spender: permit2, deadlineSec: validToSec },
+    });
+    return { id: answer.id, typed, approval };
+  }
+
   /** What the contract would pay, in base units of `buy`. */
   async function quoted(entrypoint: Address, sell: Address, buy: Address, units: bigint): Promise<bigint> {
     const data = callData('quoteFor(address,address,address,uint256)', [owner, sell, buy, units]);
@@ -131,13 +173,9 @@ export function createQuotes(deps: QuoteDeps) {
    * price counts.
    */
   async function gasless(swap: Swap): Promise<Signable & { quote: GaslessQuote }> {
-    const { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra } =
-      await terms(swap);
-    const { entrypoint, orderSettler, permit2 } = contracts;
-    if (orderSettler === undefined || permit2 === undefined) {
-      throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
-    }
-    const priced = (): Promise<bigint> => quoted(entrypoint, sellToken.address, buyToken.address, units);
+    const asked = await gaslessTerms(swap);
+    const { contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra } = asked;
+    const priced = (): Promise<bigint> => quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     const before = await priced();
     if (before === 0n && wantedUnits === 0n) {
       throw new CurvebookError(
@@ -145,18 +183,7 @@ export function createQuotes(deps: QuoteDeps) {
         `the contract quotes nothing for ${swap.amount} ${swap.sell}: give minBuy`,
       );
     }
-    const body = {
-      chainId: said.chain_id,
-      from: owner,
-      sellToken: sellToken.address,
-      buyToken: buyToken.address,
-      kind: 'sell',
-      sellAmountBeforeFee: units.toString(),
-      slippageBps,
-      signingScheme: 'eip712',
-      ...askedOf(extra),
-    };
-    const answer = asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
+    const answer = await quoteOf(asked, { slippageBps });
     const { validTo, ...amounts } = answer.quote;
     const sellUnits = unitsOf(amounts.sellAmount);
     const minBuyUnits = unitsOf(amounts.minBuyAmount);
@@ -177,30 +204,14 @@ export function createQuotes(deps: QuoteDeps) {
     if (minBuyUnits < floor) throw lied(`may buy ${minBuyUnits} base units, and ${floor} are the least`);
     if (!Number.isSafeInteger(validTo) || validTo > clock() / 1_000 + MAX_VALID_SEC)
       throw lied(`may be executed until ${validTo}`);
-    const typed = orderTypedData(
-      {
-        sellToken: sellToken.address,
-        sellUnits: units,
-        nonce: unitsOf(answer.permit2.typedData.message.nonce),
-        validToSec: validTo,
-        receiver: owner,
-        buyToken: buyToken.address,
-        minBuyUnits,
-        ...extra,
-      },
-      { chainId: said.chain_id, permit2, spender: orderSettler },
-    );
+    const signed = signable(answer, asked, { minBuyUnits, validToSec: validTo });
     const buyUnits = unitsOf(amounts.buyAmount);
     const expiresMs = Date.parse(answer.expiration);
-    const approval = neededApproval(answer, {
-      ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
-      terms: { owner, spender: permit2, deadlineSec: validTo },
-    });
     const quote: GaslessQuote = {
       ...{ sellUnits, buyUnits, minBuyUnits, feeUnits, expiresMs, validToSec: validTo },
-      signsApproval: approval !== null,
+      signsApproval: signed.approval !== null,
     };
-    return { id: answer.id, typed, approval, quote };
+    return { ...signed, quote };
   }
 
   /** Nothing of the server's is signed but a nonce: the amounts and the time are those that were asked for. */
@@ -208,37 +219,17 @@ export function createQuotes(deps: QuoteDeps) {
     if (!Number.isInteger(validForSec) || validForSec < 60 || validForSec > 30 * DAY_SEC) {
       throw new CurvebookError('BAD_ARGUMENT', 'validForSec is a whole number from 60 to 2592000');
     }
-    const { said, contracts, sellToken, buyToken, units, wantedUnits, extra } = await terms(swap);
-    const { orderSettler, permit2 } = contracts;
+    const asked = await gaslessTerms(swap);
+    const { units, wantedUnits } = asked;
     if (wantedUnits <= 0n) throw new CurvebookError('BAD_ARGUMENT', 'minBuy is above zero');
-    if (orderSettler === undefined || permit2 === undefined) {
-      throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
-    }
     const validToSec = Math.floor(clock() / 1_000) + validForSec;
-    const body = {
-      ...{ chainId: said.chain_id, from: owner, sellToken: sellToken.address, buyToken: buyToken.address },
-      ...{ kind: 'sell', orderClass: 'limit', signingScheme: 'eip712' },
-      ...{ sellAmountBeforeFee: units.toString(), minBuyAmount: wantedUnits.toString(), validTo: validToSec },
-      ...askedOf(extra),
-    };
-    const answer = asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
+    const how = { orderClass: 'limit', minBuyAmount: wantedUnits.toString(), validTo: validToSec };
+    const answer = await quoteOf(asked, how);
     const { sellAmount, minBuyAmount, validTo } = answer.quote;
     if (unitsOf(sellAmount) !== units) throw lied(`sells ${sellAmount} base units, not ${units}`);
     if (unitsOf(minBuyAmount) !== wantedUnits) throw lied(`buys ${minBuyAmount} base units, not ${wantedUnits}`);
     if (validTo !== validToSec) throw lied(`may be executed until ${validTo}, not ${validToSec}`);
-    const typed = orderTypedData(
-      {
-        ...{ sellToken: sellToken.address, sellUnits: units, validToSec, receiver: owner },
-        ...{ buyToken: buyToken.address, minBuyUnits: wantedUnits, ...extra },
-        nonce: unitsOf(answer.permit2.typedData.message.nonce),
-      },
-      { chainId: said.chain_id, permit2, spender: orderSettler },
-    );
-    const approval = neededApproval(answer, {
-      ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
-      terms: { owner, spender: permit2, deadlineSec: validToSec },
-    });
-    return { id: answer.id, typed, approval };
+    return signable(answer, asked, { minBuyUnits: wantedUnits, validToSec });
   }
 
   /** As `approvalOf`, and says which token is to be allowed by a transaction. */
