@@ -33,6 +33,7 @@ import type { Writer } from '../../../ledger/types.js';
 import type { Config } from '../../config.js';
 import { settlePace } from '../../settings/common.js';
 import { serveEdges } from './edges.js';
+import { onceListed } from './listings.js';
 import { sandboxControls } from './sandbox-controls.js';
 import type { RoleContext } from '../context.js';
 import { ROLE_FACTS } from '../registry.js';
@@ -98,7 +99,7 @@ export async function startHttp(
     minOrderUnits: context.minOrderUnits,
   };
   const relay = relayOf(context);
-  const untimed = await createGateway({
+  const gatewayDeps = {
     db,
     writer,
     forward: reader?.edge?.forward ?? null,
@@ -108,7 +109,8 @@ export async function startHttp(
     quarantined: () => quarantinedTokens(context.watcherStatus().findings),
     clock: context.nowMs,
     logger,
-  });
+  };
+  const untimed = await onceListed(() => createGateway(gatewayDeps), { signal, logger });
   const gateway = logActions(metrics.actions.timed(untimed), logger);
   const running = gateway.run(signal).catch((error: unknown) => {
     logger.warn({ err: error }, 'the gateway can not follow the logs any further');
