@@ -277,6 +277,9 @@ export async function startRoles(
       logs.of(role.name).then(whenOwned, failUnlessStopped);
     }
   } catch (error) {
+    // Whoever started this is told one line; why that came about is for the log.
+    if (!interrupt.aborted && error instanceof Error && error.cause !== undefined)
+      logger.error({ err: error }, 'the roles can not start');
     await stop();
     if (interrupt.aborted) return null;
     const cause = failure as Error | null;
