@@ -26,7 +26,7 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
     try {
       for (;;) {
         const start = config.ROLES.some((role) => role === READER || role === EDGE) ? startReader : startRoles;
-        const running = await start(config, { signal, doors, printLine });
+        const running = await start(config, { signal, doors, printLine, onFailing: () => endWithin(STOP_LIMIT_MS) });
         if (running === null) return 0;
         process.stdout.write(
           `serving ${running.roles.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`,

@@ -9,9 +9,9 @@ interface LateStarts<T> {
 }
 
 /**
- * The gateway starts at once, because nobody takes orders while its log is held and it does not serve; any other role beside its fellows,
- * after a gateway whose start is under way, since fills are told by it. A failed start is reported to `onFailure` and does not block the
- * others.
+ * The gateway starts at once, because nobody takes orders while its log is held and it does not serve, and so does the watcher, since a gateway may
+ * wait for a listing that only the watcher reads; any other role beside its fellows, after a gateway whose start is under way. A failed start is
+ * reported to `onFailure` and does not block the others.
  */
 export function createLateStarts<T extends { name: Role }>(
   start: (role: T) => Promise<void>,
@@ -22,7 +22,8 @@ export function createLateStarts<T extends { name: Role }>(
   return {
     begin(role) {
       const isGateway = role.name === 'gateway';
-      const started = (isGateway ? start(role) : gateway.then(() => start(role))).catch(onFailure);
+      const isAtOnce = isGateway || role.name === 'watcher';
+      const started = (isAtOnce ? start(role) : gateway.then(() => start(role))).catch(onFailure);
       if (isGateway) gateway = started;
       starts.add(started);
       void started.then(() => starts.delete(started));

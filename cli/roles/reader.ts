@@ -6,7 +6,8 @@ import { beforeFirstScan } from '../../keepers/watcher/status.js';
 import { openDb } from '../../ledger/db/db.js';
 import { NO_HINTS, listenForHints } from '../../ledger/db/hints.js';
 import { DatabaseError } from '../../ledger/errors.js';
-import { readReplicaLag, readTablesState, type TablesState } from '../../ledger/db/replica.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readReplicaLag, readTablesState, type ReplicaLag, type TablesState } from '../../ledger/db/replica.js';
 import type { Db } from '../../ledger/types.js';
 import { createLogger } from '../logger.js';
 import { startOps, type Ops } from '../ops.js';
@@ -17,12 +18,15 @@ import type { HttpHandle } from './gateway/http.js';
 import { checkChain, createRoleContext } from './context.js';
 import { startEdge } from './edge.js';
 import { serveStandby, type Standing } from './gateway/standby.js';
+import { createStandstill } from './standstill.js';
 import type { Running, StartOptions } from './run.js';
 
 /** Pause between two looks at tables that are not this version's yet. */
 const TABLES_PAUSE_MS = 1_000;
 /** How long an edge that ends waits for answers. */
 const EDGE_GRACE_MS = 1_000;
+/** What is stored is served within a second, unless nobody answers who reads it. */
+const STANDSTILL_MS = 20_000;
 /** Pause between two looks whether a newer version has changed the tables. */
 const VERSION_INTERVAL_MS = 2_000;
 
@@ -32,7 +36,7 @@ const VERSION_INTERVAL_MS = 2_000;
  */
 export async function startReader(
   config: Config,
-  { signal: interrupt, doors }: Pick<StartOptions, 'signal' | 'doors'>,
+  { signal: interrupt, doors, onFailing }: Pick<StartOptions, 'signal' | 'doors' | 'onFailing'>,
 ): Promise<Running | null> {
   const logger = createLogger(config.LOG_LEVEL);
   const stopping = new AbortController();
@@ -46,6 +50,7 @@ export async function startReader(
   function fail(error: unknown): void {
     if (signal.aborted) return;
     const known = error instanceof Error ? error : new Error(String(error));
+    if (failure === null) logger.error({ err: known }, 'the roles end');
     failure = known.message;
     failing.resolve(known);
   }
@@ -55,12 +60,22 @@ export async function startReader(
   // A replica announces no commits, and does not let itself be listened to.
   const hints = isEdge && config.WAKE && !(await isReplica(db)) ? listenForHints(db, { signal, logger }) : NO_HINTS;
   const edge = isEdge ? startEdge(config, db, logger) : null;
+  const standsStill = createStandstill(STANDSTILL_MS, () => performance.now());
+
+  /** Each look has a connection that answers, and a limit. */
+  async function look(): Promise<ReplicaLag> {
+    const lag = await readReplicaLag(db);
+    if (http !== null && standsStill((await lastGeneration(db.reads))?.generation ?? 0, http.generation()))
+      fail(new Error('what is served stands still while the ledger goes on: a connection to the database may be dead'));
+    return lag;
+  }
   const replica = createReplicaWatch({
     db,
     maxLagMs: config.READER_MAX_LAG_MS,
     monotonicMs: () => performance.now(),
     logger,
     onChange: (isBehind) => isBehind && http?.disconnect(),
+    read: look,
   });
   const lag = replica.start(signal);
   const versions = startLoop(
@@ -138,8 +153,9 @@ export async function startReader(
       started.resolve();
       fail(error);
     });
-    await Promise.race([started.promise, stopped]);
+    await Promise.race([started.promise, stopped, failing.promise]);
   } catch (error) {
+    if (!interrupt.aborted) onFailing();
     await stop();
     if (interrupt.aborted) return null;
     throw error;

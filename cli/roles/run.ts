@@ -7,6 +7,7 @@ import { openDb, prepareDb } from '../../ledger/db/db.js';
 import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
 import type { Writer } from '../../ledger/types.js';
 import type { Config } from '../config.js';
+import { ListenError } from '../../server/listen.js';
 import { ConfigError } from '../errors.js';
 import { fillLine } from '../fill-line.js';
 import { createLogger } from '../logger.js';
@@ -35,6 +36,9 @@ export class RolesOutdatedError extends Error {
   }
 }
 
+/** Whoever waits longer for its first log takes it over from another process. */
+const TAKEOVER_MS = 10_000;
+
 /** A running set of roles. */
 export interface Running {
   /** Those that began; the others follow as their logs fall free. */
@@ -54,6 +58,8 @@ export interface StartOptions {
   doors: Doors;
   /** Gets one line per fill. */
   printLine(line: string): void;
+  /** Told that a start has failed, before what it began is stopped: on a dead connection to the database that may take as long as TCP waits. */
+  onFailing(): void;
 }
 
 /**
@@ -62,7 +68,7 @@ export interface StartOptions {
  */
 export async function startRoles(
   config: Config,
-  { signal: interrupt, doors, printLine }: StartOptions,
+  { signal: interrupt, doors, printLine, onFailing }: StartOptions,
 ): Promise<Running | null> {
   const logger = createLogger(config.LOG_LEVEL);
   const stopping = new AbortController();
@@ -82,6 +88,8 @@ export async function startRoles(
   /** Ends of the starts of roles that begin later. */
   let lateEnded: () => Promise<void> = () => Promise.resolve();
   let begun: readonly Role[];
+  /** How long another process held the logs. */
+  let waitedMs = 0;
   void failed.then((error) => {
     failure = error;
     logger.error({ err: error }, 'the roles end');
@@ -178,7 +186,9 @@ export async function startRoles(
       serving = serveStandby(context, owned, { ...httpOptions, onServing });
       serving.catch(failUnlessStopped);
     }
+    const askedMs = performance.now();
     await logs.begun;
+    waitedMs = performance.now() - askedMs;
     signal.throwIfAborted();
     const first = new Set(logs.held.keys());
     for (const preparation of prepared.values()) await preparation.takeOver();
@@ -261,6 +271,18 @@ export async function startRoles(
       await start(role);
       logger.info({ role: role.name }, 'a role begins: another process gave its log up');
     };
+    const late = createLateStarts(startLate, failUnlessStopped);
+    lateEnded = late.ended;
+    const lateRoles = (which: (role: { name: Role }) => boolean): void => {
+      for (const role of played.filter((one) => !first.has(one.name) && which(one))) {
+        const whenOwned = (): void => {
+          if (!signal.aborted) late.begin(role);
+        };
+        logs.of(role.name).then(whenOwned, failUnlessStopped);
+      }
+    };
+    // The gateway may wait for a listing that nobody but the watcher reads.
+    lateRoles(({ name }) => name === 'watcher');
     // The gateway first, since fills are told by it; then nobody waits for another one, which may have a long log to replay.
     const isGateway = ({ name }: { name: Role }): boolean => name === 'gateway';
     const now = played.filter(({ name }) => first.has(name));
@@ -268,22 +290,20 @@ export async function startRoles(
     await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
     begun = config.ROLES.filter((name): name is Role => name !== READER && name !== EDGE && first.has(name));
-    const late = createLateStarts(startLate, failUnlessStopped);
-    lateEnded = late.ended;
-    for (const role of played.filter(({ name }) => !first.has(name))) {
-      const whenOwned = (): void => {
-        if (!signal.aborted) late.begin(role);
-      };
-      logs.of(role.name).then(whenOwned, failUnlessStopped);
-    }
+    lateRoles(({ name }) => name !== 'watcher');
   } catch (error) {
     // Whoever started this is told one line; why that came about is for the log.
     if (!interrupt.aborted && error instanceof Error && error.cause !== undefined)
       logger.error({ err: error }, 'the roles can not start');
+    failure ??= error instanceof Error ? error : new Error(String(error));
+    if (!interrupt.aborted) onFailing();
     await stop();
     if (interrupt.aborted) return null;
     const cause = failure as Error | null;
-    throw cause instanceof ConfigError ? cause : error;
+    if (cause instanceof ConfigError) throw cause;
+    // Who held the logs may be frozen, or on the way out: its address falls free with it, so a restart does help.
+    if (error instanceof ListenError && waitedMs > TAKEOVER_MS) throw new Error(error.message, { cause: error });
+    throw error;
   }
   isStarting = false;
   const url = (http as HttpHandle | null)?.url ?? null;

@@ -54,6 +54,8 @@ export async function inspectSwaps(
   const findings: SwapFindings = { wrong: [], missing: [] };
   if (swap === null || !(ROLES.includes('gateway') || ROLES.includes('executor'))) return findings;
   const { missing } = findings;
+  // A node that has lost its state, or has not got it yet, answers for every address that nothing is there.
+  if (!(await hasCode(eth, swap.settler))) throw new RpcUnavailableError(`there is no settler at ${swap.settler} yet`);
   if (!(await hasCode(eth, swap.permit2)))
     missing.push(`no Permit2 at ${swap.permit2}: no signed order can be executed`);
   if (!(await hasCode(eth, swap.wrappedNative))) {

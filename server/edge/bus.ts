@@ -43,6 +43,8 @@ export interface Bus {
 const CONNECT_TIMEOUT_MS = 2_000;
 const PAUSE_MS = 500;
 const RECONNECT_MS = 200;
+/** Pause before a subscription is tried again that was refused. */
+const REFUSED_MS = 2_000;
 const DRAIN_MS = 1_000;
 /** A server that does not answer two pings is gone. */
 const PING_MS = 1_000;
@@ -66,7 +68,11 @@ export function createBus(options: BusOptions): Bus {
   function attach(service: Service, to: NatsConnection): void {
     const subscription = to.subscribe(service.subject, {
       callback(error, message: Msg) {
-        if (error !== null) return;
+        if (error !== null) {
+          logger.warn({ err: error, subject: service.subject }, 'NATS refuses a subscription; it will be tried again');
+          void attachAgain(service, to);
+          return;
+        }
         // A request that nobody waits for is not worth an answer, but may be one whose reply was lost.
         answer(service, message, to).catch((failure: unknown) =>
           logger.warn({ err: failure }, 'a request over NATS could not be answered'),
@@ -74,6 +80,12 @@ export function createBus(options: BusOptions): Bus {
       },
     });
     service.unsubscribe = () => subscription.unsubscribe();
+  }
+
+  /** NATS forgets a subscription that its server refuses, also one that it allows later, and keeps the connection. */
+  async function attachAgain(service: Service, to: NatsConnection): Promise<void> {
+    await delay(REFUSED_MS, undefined, { signal }).catch(() => undefined);
+    if (!signal.aborted && services.has(service) && connection === to && !to.isClosed()) attach(service, to);
   }
 
   /** Rejects when the reply can't be sent: it is too long, or the connection has ended meanwhile. */

@@ -42,6 +42,8 @@ export interface Link {
 
 const PROBE_MS = 500;
 const PROBE_TIMEOUT_MS = 1_000;
+/** A look at the database is given up on after this: its connection may be dead, and the next look gets another one. */
+const LOOK_LIMIT_MS = 5_000;
 /** A sequencer that was not heard for longer counts as gone. */
 const SILENCE_MS = 2_500;
 
@@ -99,7 +101,14 @@ export function createLink(options: LinkOptions): Link {
   async function follow(): Promise<void> {
     const { signal } = stopping;
     while (!signal.aborted) {
-      await look().catch((error: unknown) => logger.warn({ err: error }, 'who takes actions can not be read'));
+      const limit = new AbortController();
+      const silence = delay(LOOK_LIMIT_MS, undefined, { signal: AbortSignal.any([signal, limit.signal]) }).then(
+        () => Promise.reject(new Error('the database does not say who takes actions')),
+        () => undefined,
+      );
+      await Promise.race([look(), silence])
+        .catch((error: unknown) => logger.warn({ err: error }, 'who takes actions can not be read'))
+        .finally(() => limit.abort());
       await ask([], PROBE_TIMEOUT_MS);
       await delay(PROBE_MS, undefined, { signal: AbortSignal.any([signal, wake.signal]) }).catch(() => undefined);
       if (wake.signal.aborted) wake = new AbortController();

@@ -7,6 +7,7 @@ import { ContractFactory, ZeroAddress, getAddress, isAddress, keccak256, type In
 import { loadConfig, type Config } from '../../cli/config.js';
 import { ConfigError } from '../../cli/errors.js';
 import { inspectSwaps } from '../../cli/roles/swap-check.js';
+import { RpcUnavailableError } from '../../core/rpc-errors.js';
 import type { Address, Hex } from '../../core/types.js';
 import { chainPreset } from '../../deploy/chain-preset.js';
 import { verifyCommand } from '../../deploy/checks/verify.js';
@@ -316,6 +317,16 @@ describe('what a server with swaps finds on its chain', function () {
     const { wrong: none, missing } = await inspectSwaps(rpc, config({ venues: venue('preset', absent) }));
     expect(none).to.deep.equal([]);
     expect(missing).to.deep.equal([`no liquidity of Uniswap v3: the chain has no router at ${NOBODY}`]);
+  });
+
+  it('is nothing that a node without state can say', async () => {
+    const empty = {
+      ...rpc,
+      call: (method: string, params?: unknown[]) =>
+        method === 'eth_getCode' ? Promise.resolve('0x') : rpc.call(method, params),
+    };
+    const error: unknown = await inspectSwaps(empty, config()).catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(RpcUnavailableError);
   });
 
   it('says when the settler may not call the router', async () => {

@@ -31,17 +31,18 @@ describe('Late starts of roles', () => {
     expect(begun).to.deep.equal(['watcher', 'poster', 'gateway']);
   });
 
-  it('begin the others beside each other, after a gateway that is starting', async () => {
+  it('begin the watcher beside a gateway that is starting, and the others after it, beside each other', async () => {
     const { begun, pending, failures, late } = starts();
     late.begin({ name: 'gateway' });
     late.begin({ name: 'watcher' });
+    late.begin({ name: 'poster' });
     late.begin({ name: 'settler' });
     await turn();
-    expect(begun).to.deep.equal(['gateway']);
+    expect(begun).to.deep.equal(['gateway', 'watcher']);
     const reason = new Error('no gateway');
     pending.get('gateway')!.reject(reason);
     await turn();
-    expect(begun).to.deep.equal(['gateway', 'watcher', 'settler']);
+    expect(begun).to.deep.equal(['gateway', 'watcher', 'poster', 'settler']);
     expect(failures).to.deep.equal([reason]);
   });
 

@@ -50,6 +50,8 @@ export interface HttpHandle {
   /** Ends every WebSocket because what is read is too old. */
   disconnect(): void;
   facts(): GatewayFacts;
+  /** Newest generation of the ledger that is served. */
+  generation(): number;
   /** Whether NATS is reached, by which edges hand actions over; null where none are served. */
   isOnNats(): boolean | null;
   /** Stops answering; the address stays open, and requests wait for the next application. */
@@ -221,6 +223,7 @@ export async function startHttp(
         edges: edges?.facts() ?? null,
       };
     },
+    generation: gateway.generation,
     isOnNats: () => edges?.isConnected() ?? null,
     async close() {
       await edges?.close();

@@ -11,7 +11,10 @@ const SAYS_SO_MS = 20_000;
 /** And what it does in the end is given 5 s. */
 const ENDS_MS = 30_000;
 
-/** A way to the database that forwards until it is cut: then all connections stand, and no byte passes. */
+/**
+ * A way to the database that forwards until it is cut: then all connections stand, and no byte passes. Where it heals, new connections pass, and those
+ * from before stay silent, as behind a firewall that has lost their state.
+ */
 async function startWay(target: URL) {
   const sockets = new Set<Socket>();
   let isCut = false;
@@ -35,6 +38,9 @@ async function startWay(target: URL) {
       isCut = true;
       for (const socket of sockets) socket.unpipe().pause();
     },
+    heal() {
+      isCut = false;
+    },
     close() {
       sockets.forEach((socket) => socket.destroy());
       server.close();
@@ -51,12 +57,16 @@ forPostgresUrl((database, open) => {
 
     before(async () => {
       db = await open();
-      way = await startWay(new URL(db.url));
       freezing = await startFreezing(db.url);
     });
 
+    beforeEach(async () => {
+      way = await startWay(new URL(db.url));
+    });
+
+    afterEach(() => way?.close());
+
     after(async () => {
-      way?.close();
       await freezing?.close();
       await db?.drop();
     });
@@ -77,6 +87,33 @@ forPostgresUrl((database, open) => {
       const code = await Promise.race([gateway.child.ended, delay(60_000, 'it still runs', { ref: false })]);
       expect(performance.now() - cutMs).to.be.below(ENDS_MS);
       expect(code, gateway.child.output()).to.equal(75);
+    });
+
+    /** The code with which a process ends, within a time that a slow machine doubles. */
+    const endOf = ({ child }: ReturnType<Freezing['serve']>, limitMs: number): Promise<unknown> =>
+      Promise.race([child.ended, delay(limitMs, 'it still runs', { ref: false })]);
+
+    it('ends with 75 as a standby, too, which has no log that it could lose', async () => {
+      const holder = freezing.serve(['gateway', 'watcher']);
+      await holder.says('roles started');
+      const standby = freezing.serve(['gateway', 'watcher'], way.url);
+      await standby.says('on standby');
+      way.cut();
+      expect(await endOf(standby, 60_000), standby.child.output()).to.equal(75);
+      await holder.child.end('SIGTERM');
+    });
+
+    it('ends with 75 as a reader whose connections died, once others show that it serves an old book', async () => {
+      const holder = freezing.serve(['gateway', 'watcher']);
+      await holder.says('roles started');
+      const reader = freezing.serve(['reader'], way.url);
+      await reader.says('serving reads only');
+      way.cut();
+      await delay(8_000);
+      way.heal();
+      expect(await endOf(reader, 90_000), reader.child.output()).to.equal(75);
+      expect(reader.child.output()).to.include('what is served stands still');
+      await holder.child.end('SIGTERM');
     });
   });
 });

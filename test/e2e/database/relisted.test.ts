@@ -73,5 +73,26 @@ forEachDatabaseUrl((name, open) => {
       const verified = await stack.operate('verify', '--json', '--rpc', stack.manifest.rpcUrl);
       expect(JSON.parse(verified.split('\n').at(-1)!)).to.include({ ok: true });
     });
+
+    if (name === 'PostgreSQL')
+      it('is read by a process whose gateway waits for it, once the log falls free that another one had', async () => {
+        const both = 'gateway,watcher';
+        const url = stack.manifest.serverUrl;
+        const isReady = async (): Promise<boolean> => (await fetch(`${url}/v0/status`).catch(() => null))?.ok === true;
+        await stack.kill('gateway');
+        proxy.fault = ({ method }) =>
+          method === 'eth_getLogs' ? { error: { code: -32_000, message: 'busy' } } : 'pass';
+        await stack.operate('reconcile', '--from', String(stack.manifest.deploymentBlock), '--yes', '--json');
+        const revived = stack.revive(both);
+        const waits = (): boolean =>
+          stack
+            .logLines()
+            .some((line) => line.includes('waits for the listing of a market') && line.includes('"level":40'));
+        await until('the gateway to wait', () => Promise.resolve(waits()));
+        await stack.kill('watcher');
+        proxy.fault = null;
+        await revived;
+        await until('it to serve', isReady, 60_000);
+      });
   });
 });

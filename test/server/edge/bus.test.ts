@@ -95,6 +95,23 @@ if (program !== null) {
       expect(warned, 'said once').to.deep.equal(['NATS can not be reached; it will be tried again']);
     });
 
+    it('serves as soon as it may what it was not allowed to, on the same connection', async () => {
+      const users = (subjects: string): string =>
+        `authorization { users: [
+          { user: gateway, password: a, permissions: { subscribe: [${subjects}], publish: ">" } }, { user: edge, password: b }
+        ] }`;
+      nats = await startNats(program, users('"_INBOX.>"'));
+      const gateway = connect({ user: 'gateway', password: 'a' });
+      const edge = connect({ user: 'edge', password: 'b' });
+      await Promise.all([untilUp(gateway), untilUp(edge)]);
+      gateway.serve('here', () => Promise.resolve(Buffer.from('yes')));
+      await until('the refusal', () => Promise.resolve(warned.some((message) => message.includes('refuses'))));
+      expect((await edge.request('here', Buffer.from('x'), 500)).kind).to.equal('unknown');
+      nats.configure(users('">"'));
+      await until('an answer', async () => (await edge.request('here', Buffer.from('x'), 500)).kind === 'reply');
+      expect(gateway.lost()).to.equal(0);
+    });
+
     it('lets edges only ask, and gateways only answer, on whichever of its servers, as the compose file sets it up', async () => {
       servers = await startNatsServers(program, { NATS_PASSWORD: '1', NATS_EDGE_PASSWORD: '2 of edges' });
       const [first, second, third] = servers.map(({ url }) => [url]);

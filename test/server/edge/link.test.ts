@@ -13,7 +13,7 @@ describe('The link of an edge', () => {
   afterEach(() => link?.close());
 
   function start(request: (epoch: number, actions: number, reply: () => Asked) => Asked | Promise<Asked>) {
-    const log = { epoch: 3 };
+    const log = { epoch: 3, read: (): Promise<unknown> => Promise.resolve(log) };
     const bus: Bus = {
       ...{ isConnected: () => true, lost: () => 0, serve: () => () => undefined, close: () => Promise.resolve() },
       async request(_, data) {
@@ -25,7 +25,7 @@ describe('The link of an edge', () => {
     };
     const started = createLink({
       ...{ bus, secret: SECRET, deploymentId: '00aa', tickMs: 1, timeoutMs: 400, maxWaiting: 100 },
-      db: { reads: () => ({ where: () => ({ first: () => Promise.resolve(log) }) }) } as never,
+      db: { reads: () => ({ where: () => ({ first: () => log.read() }) }) } as never,
       clock: () => Date.now(),
       monotonicMs: () => performance.now(),
       logger: { warn: () => undefined } as never,
@@ -84,5 +84,21 @@ describe('The link of an edge', () => {
     late.resolve();
     await waiting;
     expect(one.link.unready()).to.equal('no_sequencer');
+  });
+
+  it('looks on another connection for the sequencer after one that does not answer, and ends while one does not', async () => {
+    const one = start((_, _actions, reply) => reply());
+    await until(() => one.link.unready() === null);
+    const dead = new Promise(() => undefined);
+    const answering = one.log.read;
+    one.log.read = () => {
+      one.log.read = answering;
+      return dead;
+    };
+    await until(() => one.link.unready() === 'no_sequencer');
+    await until(() => one.link.unready() === null);
+    one.log.read = () => dead;
+    await delay(1_000);
+    await one.link.close();
   });
 });

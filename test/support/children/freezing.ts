@@ -45,7 +45,7 @@ interface TakeOver {
 
 export interface Freezing {
   /** On the database, or on another way to it. */
-  serve(roles: readonly Role[], url?: string): Served;
+  serve(roles: readonly (Role | 'reader')[], url?: string): Served;
   /** Resolves once so many sessions wait for a log. */
   waiting(sessions: number): Promise<void>;
   /** Freezes the holder until the standbys have all of these roles. */
@@ -66,7 +66,7 @@ export async function startFreezing(databaseUrl: string): Promise<Freezing> {
   const db = await openDb(databaseUrl);
   const children: Child[] = [];
 
-  function serve(roles: readonly Role[], url = databaseUrl): Served {
+  function serve(roles: readonly (Role | 'reader')[], url = databaseUrl): Served {
     const args = ['serve', '--manifest', join(folder, 'manifest.json'), '--database', url, '--port', '0'];
     const child = startChild('cli/main.ts', [...args, '--roles', roles.join(',')], { LOG_LEVEL: 'info' });
     children.push(child);

@@ -24,6 +24,8 @@ export interface Nats {
   kill(): Promise<void>;
   /** Starts it again at the same port. */
   start(): Promise<void>;
+  /** Has it read another configuration, and keep its connections. */
+  configure(config: string): void;
   close(): Promise<void>;
 }
 
@@ -36,7 +38,9 @@ export async function startNats(
   const port = await freePort('127.0.0.1');
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-nats-'));
   const file = join(folder, 'nats.conf');
-  writeFileSync(file, `listen: 127.0.0.1:${port}\nmax_payload: 1048576\n${config}\n`);
+  const write = (text: string): void =>
+    writeFileSync(file, `listen: 127.0.0.1:${port}\nmax_payload: 1048576\n${text}\n`);
+  write(config);
   let server: ChildProcess | null = null;
 
   async function start(): Promise<void> {
@@ -71,6 +75,10 @@ export async function startNats(
     },
     kill,
     start,
+    configure(text) {
+      write(text);
+      server?.kill('SIGHUP');
+    },
     async close() {
       await kill();
       rmSync(folder, { recursive: true, force: true });
