@@ -61,7 +61,7 @@ forEachDatabaseUrl((name, open) => {
       proxy.fault = null;
 
       await untilReady();
-      const open = await exchangeClient(stack, 'maker1').info.openOrders({ user: maker as `0x${string}` });
+      const open = await exchangeClient(stack, 'maker1').info.openOrders({ user: maker });
       expect(open.map((one) => one.oid)).to.deep.equal([oid]);
       // The curve from before the silence may end while the swap is under way.
       const swapped = () =>
