@@ -4,6 +4,7 @@ import type { Io } from './commands/command.js';
 import { COMMANDS, OVERVIEW, SERVE } from './commands/list.js';
 import { UsageError } from './errors.js';
 import { EXIT_FAILED } from './exit-codes.js';
+import { printable } from './printable.js';
 import { VERSION } from './version.js';
 
 const VERSION_NAMES: readonly string[] = ['--version', '-V', '-v', 'version'];
@@ -26,7 +27,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (rest.includes('--json')) io.output.write(`${JSON.stringify({ ok: false, code: codeOf(error), message })}\n`);
-    else io.errors.write(`${message}\n`);
+    else io.errors.write(`${printable(message)}\n`);
     return EXIT_FAILED;
   }
 }

@@ -6,12 +6,15 @@ import { getAddress } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { stringify } from '../../core/json.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
+import { boundDeployment, openDb, withoutPassword } from '../../ledger/db/db.js';
+import { readReplicaLag } from '../../ledger/db/replica.js';
 import { DatabaseError } from '../../ledger/errors.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
+import { prepareKnownDb } from '../database.js';
 import { NO_RPC_URL, loadCommandConfig, readEnvironment, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
+import { printable } from '../printable.js';
 import type { SigningRole } from '../settings/keystore.js';
 
 /** Where a command reads answers and writes what it found. */
@@ -36,11 +39,13 @@ export function commandConfig(line: CommandLine, signing: readonly SigningRole[]
 export async function withDatabase<T>(config: CommandConfig, run: (db: Db) => Promise<T>): Promise<T> {
   const db = await openDb(config.DATABASE_URL, { create: false });
   try {
+    const name = withoutPassword(config.DATABASE_URL);
     if ((await boundDeployment(db)) === null) {
-      const name = withoutPassword(config.DATABASE_URL);
       throw new DatabaseError('DEPLOYMENT_UNBOUND', `${name} holds no ledger yet; curvebook serve creates it`);
     }
-    await prepareDb(db, config.manifest.deploymentId);
+    if ((await readReplicaLag(db)).isReplica)
+      throw new UsageError(`${name} is a replica, which takes no writes: name the primary`);
+    await prepareKnownDb(db, config.manifest.deploymentId);
     return await run(db);
   } finally {
     await db.close();
@@ -56,7 +61,7 @@ export function commandRpc(config: CommandConfig): RpcPool {
 
 /** Prints one value: as JSON, or as equivalent lines of text. */
 export function print({ output }: Io, line: CommandLine, value: unknown, text: readonly string[]): void {
-  output.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${one}\n`).join(''));
+  output.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${printable(one)}\n`).join(''));
 }
 
 /** Asks on the terminal, unless `--yes` was given. Throws UsageError when there is none. */

@@ -1,5 +1,8 @@
 import { servedTokens } from '../../core/operator-row.js';
 import type { Address, Token } from '../../core/types.js';
+import type { RpcPool } from '../../keepers/chain/pool.js';
+import { surveyOf } from '../../keepers/chain/quorum.js';
+import { NoMajorityError, majorityOf } from '../../keepers/watcher/scan/majority.js';
 import { readSaid } from '../../keepers/watcher/tokens/tokens.js';
 import { readMarkets, readTokenListings } from '../../ledger/chain/markets.js';
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
@@ -35,11 +38,14 @@ export async function runToken(line: CommandLine, io: Io): Promise<number> {
       return 0;
     }
     const token = await findToken(db, name);
-    const said = await readSaid(commandRpc(config), token.address);
+    const said = await readAgreed(commandRpc(config), token);
     const known = rows.find(({ address }) => address === token.address)?.said ?? null;
     const before = known === null ? 'nothing that is known' : text(known);
     io.errors.write(`${token.symbol} (${token.address}) said ${before}, and says ${text(said)} now\n`);
-    if (!(await confirm(io, line, 'Take that for right?'))) return 1;
+    if (!(await confirm(io, line, 'Take that for right?'))) {
+      print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+      return 1;
+    }
     const row = await appendOperatorRow(db, {
       timeMs: Date.now(),
       kind: 'reread',
@@ -50,6 +56,21 @@ export async function runToken(line: CommandLine, io: Io): Promise<number> {
     print(io, line, row, [`${token.symbol} is read again, as act ${row.operatorSeq}: ${text(said)}`]);
     return 0;
   });
+}
+
+/** What a majority of all endpoints says: amounts are read by it from then on. Throws NoMajorityError. */
+async function readAgreed(rpc: RpcPool, { symbol, address }: Token): Promise<SaidOfToken> {
+  const votes = await surveyOf(rpc, (one) => readSaid(one, address), undefined, true);
+  const total = rpc.endpoints.length;
+  const needed = majorityOf(total);
+  const nameOf = ({ symbol: said, decimals }: SaidOfToken): string => JSON.stringify([said, decimals]);
+  const same = (one: SaidOfToken): number => votes.filter(({ answer }) => nameOf(answer) === nameOf(one)).length;
+  const agreed = votes.find(({ answer }) => same(answer) >= needed);
+  if (agreed !== undefined) return agreed.answer;
+  const heard = votes.map(({ endpoint, answer }) => `${endpoint.name}: ${text(answer)}`).join(', ');
+  throw new NoMajorityError(
+    `of ${total} endpoints no ${needed} say the same of ${symbol} (${heard || 'none answers'}); nothing was done`,
+  );
 }
 
 /** Every listed token, in the order of listing. */

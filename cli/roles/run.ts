@@ -3,11 +3,12 @@ import type { Loop } from '../../keepers/loop.js';
 import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status.js';
 import { createReplicationWatch } from '../../keepers/replication.js';
 import { NO_HINTS, listenForHints } from '../../ledger/db/hints.js';
-import { openDb, prepareDb } from '../../ledger/db/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
 import type { Writer } from '../../ledger/types.js';
 import type { Config } from '../config.js';
 import { ListenError } from '../../server/listen.js';
+import { prepareKnownDb } from '../database.js';
 import { ConfigError } from '../errors.js';
 import { fillLine } from '../fill-line.js';
 import { createLogger } from '../logger.js';
@@ -115,7 +116,7 @@ export async function startRoles(
   try {
     // Migrating the tables may take minutes: meanwhile the process must answer liveness probes.
     if (config.METRICS_PORT !== undefined) await doors.ops.open();
-    await prepareDb(db, config.manifest.deploymentId, (done, total) =>
+    await prepareKnownDb(db, config.manifest.deploymentId, (done, total) =>
       logger.info({ done, total }, 'deriving candles and positions from the fills'),
     );
     let readStatus: (() => WatcherStatus) | null = null;

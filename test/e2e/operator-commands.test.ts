@@ -15,6 +15,7 @@ import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { GAS } from '../support/custody.js';
 import { copyDb } from '../support/worlds/copy-db.js';
 import { forEachDatabase } from '../support/db.js';
+import { startFaultProxy, type RpcRequestBody } from '../support/nodes/fault-proxy.js';
 import { forksOf } from '../support/nodes/fork.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { operatorCommands } from '../support/console/operator.js';
@@ -240,6 +241,40 @@ forEachDatabase((name, open) =>
       expect(yes.errors).to.match(/said "USDC" with 6 decimals, and says "USDC" with 6 decimals now/);
       const [row] = await readOperatorRows(suite.stack.db.knex, { after: 0, limit: 10 });
       expect(row).to.deep.include({ kind: 'reread', reread: { token: usdc, symbol: 'USDC', decimals: 6 } });
+    });
+
+    it('take of a token what most endpoints say, and what they say without what would move a cursor', async () => {
+      const usdc = suite.custody.token('USDC').toLowerCase();
+      const proxies = await Promise.all([0, 1, 2].map(() => startFaultProxy(suite.chain.rpcUrl)));
+      try {
+        const reread = ['token', 'reread', 'USDC', '--yes', '--rpc', proxies.map(({ url }) => url).join(',')];
+        const lie = { result: `0x${'2'.padStart(64, '0')}` };
+        const isAsked = ({ method, params }: RpcRequestBody): boolean =>
+          method === 'eth_call' && (params[0] as { to: string }).to.toLowerCase() === usdc;
+        proxies[0]!.fault = (request) => (isAsked(request) ? lie : 'pass');
+        const taken = await run([...reread, '--json']);
+        expect(JSON.parse(taken.output)).to.deep.include({ reread: { token: usdc, symbol: 'USDC', decimals: 6 } });
+        proxies[1]!.fault = (request) => (isAsked(request) ? { result: `0x${'3'.padStart(64, '0')}` } : 'pass');
+        await expectRefused(reread, /of 3 endpoints no 2 say the same of USDC/);
+        for (const one of proxies)
+          one.fault = () => ({ error: { code: -32_000, message: '\u001b[2J\u001b[Hready: \rall is well' } });
+        const { code, errors } = await run(reread);
+        expect(code).to.equal(1);
+        expect(errors).to.not.match(/[^\n -~]/);
+      } finally {
+        await Promise.all(proxies.map((one) => one.close()));
+      }
+    });
+
+    it('name a database of a newer version, and do not take it for a broken one', async () => {
+      await suite.stack.db.knex('knex_migrations').insert({ name: '9999-from-the-future', batch: 9 });
+      try {
+        await expectRefused(['market', 'list'], /A newer version of Curvebook changed this database/);
+        const { output } = await run(['doctor', '--rpc', suite.chain.rpcUrl]);
+        expect(output).to.match(/FAIL DATABASE .*newer version/);
+      } finally {
+        await suite.stack.db.knex('knex_migrations').where({ name: '9999-from-the-future' }).delete();
+      }
     });
 
     it('lower a claim', async () => {

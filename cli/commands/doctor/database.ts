@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { boundDeployment, openDb, withoutPassword } from '../../../ledger/db/db.js';
+import { checkVersion } from '../../../ledger/db/writers.js';
 import { readDurability, type PgDurability } from '../../../ledger/db/durability.js';
 import { judgeReplication, readReplication } from '../../../ledger/db/replication.js';
 import type { Db } from '../../../ledger/types.js';
@@ -41,6 +42,7 @@ export async function checkDatabase(
   }
   try {
     const bound = await boundDeployment(db);
+    if (bound !== null) await checkVersion(db.knex);
     if (bound !== null && deploymentId !== null && bound !== deploymentId)
       report.fail('DATABASE', name, `belongs to deployment ${bound}, not ${deploymentId}`);
     else report.ok('DATABASE', name, bound === null ? 'is empty' : `holds the ledger of ${bound}`);
