@@ -26,18 +26,17 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
     try {
       for (;;) {
         const start = config.ROLES.some((role) => role === READER || role === EDGE) ? startReader : startRoles;
-        const running = await start(config, { signal, doors, printLine, onFailing: () => endWithin(STOP_LIMIT_MS) });
+        const running = await start(config, { signal, doors, printLine, onFailing });
         if (running === null) return 0;
         process.stdout.write(
           `serving ${running.roles.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`,
         );
         const failure = await Promise.race([interrupted, running.failed]);
-        const isPermanent = failure instanceof ConfigError || failure instanceof DatabaseError;
-        const isRestart = failure !== null && !isPermanent && !(failure instanceof RolesOutdatedError);
+        const isRestart = failure !== null && !isMistake(failure) && !(failure instanceof RolesOutdatedError);
         if (isRestart) endWithin(STOP_LIMIT_MS);
         await running.stop();
         if (failure === null) return 0;
-        if (isPermanent) throw failure;
+        if (isMistake(failure)) throw failure;
         if (isRestart) return EXIT_RESTART;
       }
     } finally {
@@ -45,9 +44,17 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
     }
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    const permanent = error instanceof ConfigError || error instanceof DatabaseError || error instanceof ListenError;
-    return permanent ? EXIT_FAILED : EXIT_RESTART;
+    return isPermanent(error) ? EXIT_FAILED : EXIT_RESTART;
   }
+}
+
+/** What a restart does not mend. */
+const isMistake = (error: unknown): boolean => error instanceof ConfigError || error instanceof DatabaseError;
+/** The same at a start: an address that is in use later is that of a process whose logs were taken over. */
+const isPermanent = (error: unknown): boolean => isMistake(error) || error instanceof ListenError;
+
+function onFailing(error: unknown): void {
+  if (!isPermanent(error)) endWithin(STOP_LIMIT_MS);
 }
 
 /** The addresses stay open while roles restart because their state is out of date, so that no connection is refused. */

@@ -155,7 +155,7 @@ export async function startReader(
     });
     await Promise.race([started.promise, stopped, failing.promise]);
   } catch (error) {
-    if (!interrupt.aborted) onFailing();
+    if (!interrupt.aborted) onFailing(error);
     await stop();
     if (interrupt.aborted) return null;
     throw error;

@@ -60,7 +60,7 @@ export interface StartOptions {
   /** Gets one line per fill. */
   printLine(line: string): void;
   /** Told that a start has failed, before what it began is stopped: on a dead connection to the database that may take as long as TCP waits. */
-  onFailing(): void;
+  onFailing(error: unknown): void;
 }
 
 /**
@@ -297,10 +297,10 @@ export async function startRoles(
     if (!interrupt.aborted && error instanceof Error && error.cause !== undefined)
       logger.error({ err: error }, 'the roles can not start');
     failure ??= error instanceof Error ? error : new Error(String(error));
-    if (!interrupt.aborted) onFailing();
+    const cause = failure as Error | null;
+    if (!interrupt.aborted) onFailing(cause instanceof ConfigError ? cause : error);
     await stop();
     if (interrupt.aborted) return null;
-    const cause = failure as Error | null;
     if (cause instanceof ConfigError) throw cause;
     // Who held the logs may be frozen, or on the way out: its address falls free with it, so a restart does help.
     if (error instanceof ListenError && waitedMs > TAKEOVER_MS) throw new Error(error.message, { cause: error });

@@ -146,6 +146,19 @@ forEachDatabaseUrl((database, open) => {
       });
     }
 
+    it('is 1 for a database of a newer version, which it names', async () => {
+      const first = serve();
+      await says(first, 'serving watcher');
+      first.kill('SIGTERM');
+      await first.ended;
+      const known = await openDb(db.url);
+      await known.knex('knex_migrations').insert({ name: '9999-from-the-future', batch: 9 });
+      await known.close();
+      const { code, output } = await runProgram(SERVE, settings());
+      expect(code, output).to.equal(1);
+      expect(output).to.contain('A newer version of Curvebook changed this database (9999-from-the-future)');
+    });
+
     it("is 1 for another deployment's database, of which nothing is changed", async () => {
       const first = serve();
       await says(first, 'serving watcher');
