@@ -218,7 +218,7 @@ ${COMMON_OPTIONS}`,
 
 Puts an end to every halt that stands now, the operator's own and those that the watcher found, once what they found is no longer so: what
 differs from the chain is put right with \`curvebook reconcile\`, what nothing explains with \`curvebook suspense\`. Exits with ${EXIT_CAUSE_STANDS} while the
-cause of one stands, with what to run, and with ${EXIT_NOT_HALTED} when nothing is halted.
+cause of one stands, with what to run, and with ${EXIT_NOT_HALTED} when nothing is halted. A halt that somebody places meanwhile stays, and so do the others then.
 
   --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
 ${COMMON_OPTIONS}`,
