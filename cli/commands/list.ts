@@ -191,7 +191,8 @@ Compares the ledger with the chain. What the chain no longer has is shown (depos
 is missing or too much is, as \`verify --rpc\` finds them. Asks, and has the watcher roll the ledger back to the last scan before that by
 reversing entries, and read the chain anew, each block proven. What is derived from the fills (candles, positions, sums of accounts) is compared, too,
 and made anew where it differs. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
-blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${RECONCILE_WAIT_MS / 1_000} s; it will when it runs.
+blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${RECONCILE_WAIT_MS / 1_000} s; it will when it runs. A newer
+request makes an older one that waits void: which one is shown before it asks, and "superseded" is said of the older one, with ${EXIT_PENDING}, too.
 
   --from <block>      read this block and everything after it anew, whether or not it differs
   --deep              take back more than 64 blocks, if a majority of the endpoints agrees on the last one that stays

@@ -1,15 +1,11 @@
 /** What an operator decides by commands: markets, makers, claims, tokens and publications. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { readClaimsOf } from '../../ledger/chain/claims.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
-import { insertHalt } from '../../ledger/chain/halts.js';
 import { insertSuspense } from '../../ledger/chain/suspense.js';
 import { insertTokenFindings } from '../../ledger/chain/token-findings.js';
 import type { SuspenseItem, TokenFinding } from '../../ledger/types.js';
@@ -19,6 +15,7 @@ import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { GAS } from '../support/custody.js';
 import { copyDb } from '../support/worlds/copy-db.js';
 import { forEachDatabase } from '../support/db.js';
+import { startFaultProxy, type RpcRequestBody } from '../support/nodes/fault-proxy.js';
 import { forksOf } from '../support/nodes/fork.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { operatorCommands } from '../support/console/operator.js';
@@ -246,6 +243,40 @@ forEachDatabase((name, open) =>
       expect(row).to.deep.include({ kind: 'reread', reread: { token: usdc, symbol: 'USDC', decimals: 6 } });
     });
 
+    it('take of a token what most endpoints say, and what they say without what would move a cursor', async () => {
+      const usdc = suite.custody.token('USDC').toLowerCase();
+      const proxies = await Promise.all([0, 1, 2].map(() => startFaultProxy(suite.chain.rpcUrl)));
+      try {
+        const reread = ['token', 'reread', 'USDC', '--yes', '--rpc', proxies.map(({ url }) => url).join(',')];
+        const lie = { result: `0x${'2'.padStart(64, '0')}` };
+        const isAsked = ({ method, params }: RpcRequestBody): boolean =>
+          method === 'eth_call' && (params[0] as { to: string }).to.toLowerCase() === usdc;
+        proxies[0]!.fault = (request) => (isAsked(request) ? lie : 'pass');
+        const taken = await run([...reread, '--json']);
+        expect(JSON.parse(taken.output)).to.deep.include({ reread: { token: usdc, symbol: 'USDC', decimals: 6 } });
+        proxies[1]!.fault = (request) => (isAsked(request) ? { result: `0x${'3'.padStart(64, '0')}` } : 'pass');
+        await expectRefused(reread, /of 3 endpoints no 2 say the same of USDC/);
+        for (const one of proxies)
+          one.fault = () => ({ error: { code: -32_000, message: '\u001b[2J\u001b[Hready: \rall is well' } });
+        const { code, errors } = await run(reread);
+        expect(code).to.equal(1);
+        expect(errors).to.not.match(/[^\n -~]/);
+      } finally {
+        await Promise.all(proxies.map((one) => one.close()));
+      }
+    });
+
+    it('name a database of a newer version, and do not take it for a broken one', async () => {
+      await suite.stack.db.knex('knex_migrations').insert({ name: '9999-from-the-future', batch: 9 });
+      try {
+        await expectRefused(['market', 'list'], /A newer version of Curvebook changed this database/);
+        const { output } = await run(['doctor', '--rpc', suite.chain.rpcUrl]);
+        expect(output).to.match(/FAIL DATABASE .*newer version/);
+      } finally {
+        await suite.stack.db.knex('knex_migrations').where({ name: '9999-from-the-future' }).delete();
+      }
+    });
+
     it('lower a claim', async () => {
       const maker = suite.chain.address('maker1');
       const settle = async (): Promise<string[]> => {
@@ -328,57 +359,6 @@ forEachDatabase((name, open) =>
       ]);
       await expectRefused(['outbox', 'poster'], /not an address: poster/);
       await expectRefused(['outbox', poster, poster], /unexpected argument/);
-    });
-
-    /** An endpoint that answers its first request only after `meanwhile`. */
-    async function withSlowEndpoint(meanwhile: () => Promise<unknown>, use: (url: string) => Promise<void>) {
-      let first: Promise<unknown> | null = null;
-      const server = createServer((request, response) => {
-        void (async () => {
-          const body = await textOf(request);
-          await (first ??= meanwhile());
-          const headers = { 'content-type': 'application/json' };
-          const answer = await fetch(suite.chain.rpcUrl, { method: 'POST', headers, body });
-          response.setHeader('content-type', 'application/json').end(await answer.text());
-        })();
-      });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      try {
-        await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-      } finally {
-        server.closeAllConnections();
-        server.close();
-      }
-    }
-
-    it('resume no halt that somebody placed while they asked the chain, and name those that they end', async () => {
-      const found = { code: 'vault_mismatch', message: 'a sum', timeMs: 1 };
-      await suite.stack.db.knex.transaction((tx) => insertHalt(tx, found));
-      expect((await run(['halt', 'looking', 'into', 'it'])).code).to.equal(0);
-      expect((await run(['halt', 'me', 'too'])).code).to.equal(0);
-      const place = () => run(['halt', 'a key was stolen']);
-      await withSlowEndpoint(place, async (rpcUrl) => {
-        const refused = await run(['resume', '--json', '--rpc', rpcUrl]);
-        expect([refused.code, refused.errors]).to.deep.equal([1, '']);
-        const said = JSON.parse(refused.output) as { message: string };
-        expect(said).to.include({ ok: false, code: 'HALTED_MEANWHILE' });
-        expect(said.message).to.match(/^somebody halted meanwhile, as act 3: a key was stolen; nothing was resumed/);
-      });
-      const acts = await readOperatorRows(suite.stack.db.knex, { after: 0, limit: 10 });
-      expect(acts.map(({ kind }) => kind)).to.deep.equal(['halt', 'halt', 'halt']);
-      const { halt } = await json<{ halt: { code: string } }>('status');
-      expect(halt.code, 'nor what the watcher found').to.equal('vault_mismatch');
-      const done = await run(['resume', '--rpc', suite.chain.rpcUrl]);
-      expect([done.code, done.output]).to.deep.equal([
-        0,
-        'resumed; ended vault_mismatch: a sum\n' +
-          'ended the halt of act 1: looking into it\nended the halt of act 2: me too\nended the halt of act 3: a key was stolen\n',
-      ]);
-      await run(['halt', 'again']);
-      expect(await json('resume')).to.deep.include({
-        ended: null,
-        endedByOperator: [{ operatorSeq: 5, note: 'again' }],
-      });
     });
 
     it('reconcile after they asked: yes, no, and nobody there', async () => {
