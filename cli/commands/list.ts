@@ -234,7 +234,8 @@ curvebook suspense assign <item>|all <account>|operator <reason> [--yes] [option
 Lists what is in suspense: fills of curves that no stored book explains, settlements that nobody here prepared, payouts beyond what their
 maker had. It is in nobody's balance, and no claim that it may concern is settled while it is open. Import the missing publications if they are
 archived; only what stays open after that is to be assigned. An assigned item is booked to the account with the next scan, and the reason
-stays in the operator log. A settlement moved nothing: assigning it says that it was looked at.
+stays in the operator log. A settlement moved nothing: assigning it says that it was looked at. What is decided for another account and not
+booked yet is shown, and decided otherwise only by naming the item alone.
 
   --all               assigned ones, too, and curves that were not prepared here
   --yes               do not ask

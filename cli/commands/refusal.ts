@@ -1,5 +1,6 @@
 /** A command finds that what it was to do may no longer be done as it was asked for. */
-type RefusalCode = 'HALTED_MEANWHILE' | 'REQUESTED_MEANWHILE';
+type RefusalCode =
+  'HALTED_MEANWHILE' | 'REQUESTED_MEANWHILE' | 'ITEM_CLOSED' | 'ALREADY_DECIDED' | 'DECIDED_MEANWHILE';
 
 /** Ends a command with exit code 1; `code` is what scripts see of it with `--json`, and never changes its meaning. */
 export class RefusedError extends Error {

@@ -6,9 +6,13 @@ import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { runProgram } from '../../cli/program.js';
+import type { Address } from '../../core/types.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
 import { insertHalt } from '../../ledger/chain/halts.js';
+import { insertSuspense } from '../../ledger/chain/suspense.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
+import type { SuspenseItem } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { operatorCommands } from '../support/console/operator.js';
 
@@ -16,7 +20,8 @@ forEachDatabase((name, open) =>
   describe(`operators who decide at the same time, ${name}`, function () {
     this.timeout(60_000);
     const suite = operatorCommands(open);
-    const { run, json } = suite;
+    const { run, json, expectRefused } = suite;
+    const acts = () => readOperatorRows(suite.stack.db.knex, { after: 0, limit: 10 });
 
     /** An endpoint that answers its first request only after `meanwhile`. */
     async function withSlowEndpoint(meanwhile: () => Promise<unknown>, use: (url: string) => Promise<void>) {
@@ -94,10 +99,10 @@ forEachDatabase((name, open) =>
       const { db, watcher } = suite.stack;
       const counters = { reversal: null, capitalOrigin: true };
       const reconcile = ['reconcile', '--capital-origin', '--rpc', suite.chain.rpcUrl];
-      const acts = async (): Promise<number> => (await readOperatorRows(db.knex, { after: 0, limit: 10 })).length;
+      const countActs = async (): Promise<number> => (await acts()).length;
       /** Looks whenever a request has been made: as the watcher of a server, or after another operator was quicker. */
       const afterAct = async (seq: number, work: () => Promise<unknown>): Promise<void> => {
-        while ((await acts()) < seq) await delay(20);
+        while ((await countActs()) < seq) await delay(20);
         await work();
       };
 
@@ -119,17 +124,86 @@ forEachDatabase((name, open) =>
       // Nobody carries it out: what a new request would void is said before it is made.
       await requestReconcile(db, { ...counters, marketData: true }, Date.parse('2026-02-03T04:05:06Z'));
       const no = await run(reconcile, 'n\n');
-      expect([no.code, await acts()]).to.deep.equal([1, 4]);
+      expect([no.code, await countActs()]).to.deep.equal([1, 4]);
       expect(no.output).to.match(
         /^this replaces act 4 of 2026-02-03T04:05:06.000Z, which the watcher has not carried out: what is derived from the fills, and new net_capital counters$/m,
       );
       const refused = await runAsked(reconcile, () => requestReconcile(db, counters, 1));
-      expect([refused.code, await acts()]).to.deep.equal([1, 5]);
+      expect([refused.code, await countActs()]).to.deep.equal([1, 5]);
       expect(refused.errors).to.match(
         /somebody asked for another reconciliation meanwhile, as act 5; nothing was asked for/,
       );
       const same = await run(reconcile, 'n\n');
       expect(same.output).to.match(/^this replaces act 5 of \S+, which the watcher has not carried out: the same$/m);
+    });
+
+    /** Puts items into suspense that add to whoever gets them. */
+    async function suspend(count: number): Promise<string[]> {
+      const { db } = suite.stack;
+      const { generation, toBlock } = (await lastGeneration(db.knex))!;
+      const items = Array.from({ length: count }, (_, i): SuspenseItem => ({
+        ...{ item: `00112233aabbcc0${i}`, kind: 'fill', code: 'missing_depth', message: 'tried', ref: `suspense:${i}` },
+        ...{ market: 0, seq: i, maker: null, token: suite.custody.token('WETH').toLowerCase() as Address, units: 5n },
+        ...{ otherToken: null, otherUnits: 0n, blockNumber: toBlock, txHash: `0x${'5'.repeat(64)}` },
+      }));
+      await db.knex.transaction((tx) => insertSuspense(tx, { generation, suspense: items }));
+      return items.map(({ item }) => item);
+    }
+
+    it('assign nothing that has left suspense, or that somebody else decided on, while they were asked', async () => {
+      const [first, second] = await suspend(2);
+      const [maker1, maker2] = [suite.chain.address('maker1'), suite.chain.address('maker2')];
+      const assign = (item: string, to: string) => ['suspense', 'assign', item, to, 'why'];
+      const closed = await runAsked(assign(first!, maker1), () =>
+        suite.stack.db.knex('suspense').where({ item: first! }).delete(),
+      );
+      expect([closed.code, closed.errors]).to.satisfy(
+        ([code, errors]: [number, string]) => code === 1 && errors.includes(`${first} is not open any more`),
+      );
+      expect(await acts()).to.deep.equal([]);
+      const decided = await runAsked(assign(second!, maker1), () => run([...assign(second!, maker2), '--yes']));
+      expect([decided.code, decided.errors]).to.satisfy(
+        ([code, errors]: [number, string]) =>
+          code === 1 && errors.includes(`somebody decided meanwhile, by act 1, that ${second} goes to ${maker2} (why)`),
+      );
+      expect((await acts()).map(({ maker }) => maker)).to.deep.equal([maker2]);
+      const same = await runAsked(assign(second!, maker2), () => run([...assign(second!, maker2), '--yes']));
+      expect(same.code, 'it is the same decision').to.equal(0);
+      await suite.stack.db.knex('suspense').delete();
+    });
+
+    it('see what is decided and not booked yet, and decide otherwise only item by item', async () => {
+      const [first, second] = await suspend(2);
+      const [maker1, maker2] = [suite.chain.address('maker1'), suite.chain.address('maker2')];
+      expect((await run(['suspense', 'assign', first!, maker1, 'her', 'order', '--yes'])).code).to.equal(0);
+      const listed = (await run(['suspense', 'list'])).output;
+      expect(listed).to.match(
+        new RegExp(
+          `^${first} block .*, to be booked to ${maker1} by act 1: her order\\n${second} block .*tried \\(.*\\)\\n$`,
+        ),
+      );
+      const rows = await json<{ decision: object | null }[]>('suspense', 'list');
+      expect(rows.map(({ decision }) => decision)).to.deep.equal([
+        { account: maker1, operatorSeq: 1, note: 'her order' },
+        null,
+      ]);
+      const all = ['suspense', 'assign', 'all', maker2, 'why', '--yes'];
+      await expectRefused(
+        all,
+        new RegExp(`${first} is to be booked to ${maker1} by act 1 \\(her order\\); name it alone`),
+      );
+      expect(JSON.parse((await run([...all, '--json'])).output)).to.include({ ok: false, code: 'ALREADY_DECIDED' });
+      const alone = ['suspense', 'assign', first!, maker2, 'why'];
+      const no = await run(alone, 'n\n');
+      expect([no.code, (await acts()).length]).to.deep.equal([1, 1]);
+      expect(no.errors).to.include(`Assign to ${maker2}, and not to ${maker1} as act 1 says (her order)? [y/N]`);
+      expect((await run(alone, 'y\n')).code).to.equal(0);
+      expect((await run(all)).code, 'all of them go where this one does').to.equal(0);
+      expect((await acts()).map(({ item, maker }) => [item, maker])).to.deep.equal([
+        [first, maker1],
+        ...[first, first, second].map((item) => [item, maker2]),
+      ]);
+      await suite.stack.db.knex('suspense').delete();
     });
   }),
 );
