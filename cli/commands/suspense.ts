@@ -1,6 +1,7 @@
+import { ZeroAddress } from 'ethers';
 import { formatUnits } from '../../core/amounts.js';
 import { maySettle } from '../../core/claim-state.js';
-import type { Address, Token } from '../../core/types.js';
+import type { Address, Market, Token } from '../../core/types.js';
 import { assignmentEntries } from '../../keepers/watcher/derive/postings.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
@@ -70,6 +71,7 @@ async function assign(
   const account = to === 'operator' ? config.operator : readAddress(to);
   if (account === null) throw new ConfigError([NO_OPERATOR]);
   const markets = await readMarkets(db.knex);
+  if (account !== config.operator) requireAccount(account, config, markets);
   // In one transaction: whatever is decided after `lastSeq` was not shown to whoever is asked.
   const { open, decisions, lastSeq } = await readTx(db, async (q) => ({
     open: await readSuspense(q, { open: true }),
@@ -137,6 +139,23 @@ function alreadyDecided(decided: readonly (Decision & { item: string })[]): Refu
   return new RefusedError(
     'ALREADY_DECIDED',
     `${told.join('; ')}; name ${told.length === 1 ? 'it' : 'each'} alone to decide otherwise, or wait until the next scan has booked it`,
+  );
+}
+
+/** Throws RefusedError `BAD_ACCOUNT` for an address that nobody withdraws from: what is booked to it would be lost. */
+function requireAccount(account: Address, { manifest }: CommandConfig, markets: readonly Market[]): void {
+  const strange = new Map<string, string>([[ZeroAddress, 'the zero address']]);
+  const tokens = [...manifest.tokens, ...markets.flatMap(({ base, quote }) => [base, quote])];
+  for (const { address, symbol } of tokens) strange.set(address.toLowerCase(), `the token ${symbol}`);
+  for (const [name, address] of Object.entries(manifest.contracts)) {
+    if (typeof address === 'string' && !strange.has(address.toLowerCase()))
+      strange.set(address.toLowerCase(), `the contract ${name}`);
+  }
+  const what = strange.get(account);
+  if (what === undefined) return;
+  throw new RefusedError(
+    'BAD_ACCOUNT',
+    `${account} is ${what}, which nothing can be booked to: name the address of a maker, or operator`,
   );
 }
 

@@ -205,5 +205,21 @@ forEachDatabase((name, open) =>
       ]);
       await suite.stack.db.knex('suspense').delete();
     });
+
+    it('assign nothing to an address that can be no account', async () => {
+      const [item] = await suspend(1);
+      const { contracts } = suite.chain.manifest;
+      for (const [address, what] of [
+        [`0x${'0'.repeat(40)}`, 'the zero address'],
+        [contracts['custodian'], 'the contract custodian'],
+        [contracts['entrypoint'], 'the contract entrypoint'],
+        [suite.custody.token('USDC'), 'the token USDC'],
+      ] as const) {
+        const assign = ['suspense', 'assign', item!, address, 'why', '--yes'];
+        await expectRefused(assign, new RegExp(`^${address.toLowerCase()} is ${what}, which nothing can be booked to`));
+        expect(JSON.parse((await run([...assign, '--json'])).output)).to.include({ ok: false, code: 'BAD_ACCOUNT' });
+      }
+      await suite.stack.db.knex('suspense').delete();
+    });
   }),
 );
