@@ -4,7 +4,7 @@
 export const EXIT_FAILED = 1;
 /** `verify`: something that is stored is not what it should be. */
 export const EXIT_DIFFERENCE = 2;
-/** `reconcile`: asked for and not carried out yet; no watcher is running, or it found the request out of date. */
+/** `reconcile`: asked for and not carried out yet; no watcher is running, it found the request out of date, or a newer one took its place. */
 export const EXIT_PENDING = 3;
 /** `resume`: there was no halt to put an end to. */
 export const EXIT_NOT_HALTED = 4;

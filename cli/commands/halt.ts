@@ -1,10 +1,14 @@
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { lastHaltNo } from '../../ledger/chain/halts.js';
+import { readTx } from '../../ledger/db/db.js';
+import type { OperatorRow, Transaction } from '../../ledger/types.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import { readStandingHalt } from '../../keepers/watcher/status.js';
 import type { CommandLine } from '../arguments.js';
 import { EXIT_CAUSE_STANDS, EXIT_NOT_HALTED } from '../exit-codes.js';
+import { actsAfter, actsMeanwhile } from './acts.js';
 import { commandConfig, commandRpc, print, withDatabase, type Io } from './command.js';
+import { RefusedError } from './refusal.js';
 
 /** Stops readiness, publication and settlement on purpose. */
 export async function runHalt(line: CommandLine, io: Io): Promise<number> {
@@ -16,11 +20,19 @@ export async function runHalt(line: CommandLine, io: Io): Promise<number> {
   });
 }
 
-/** Puts an end to halts. */
+/**
+ * Puts an end to halts: those that stand when it begins. Throws RefusedError `HALTED_MEANWHILE` when somebody has placed another one by the
+ * time it would write.
+ */
 export async function runResume(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
   return withDatabase(config, async (db) => {
-    const before = await readStandingHalt(db.knex);
+    // What is found or placed while endpoints are asked was not judged.
+    const { before, upToHaltNo, acts } = await readTx(db, async (q) => ({
+      before: await readStandingHalt(q),
+      upToHaltNo: await lastHaltNo(q),
+      acts: await actsAfter(q, 0),
+    }));
     if (before === null) {
       const message = 'nothing is halted';
       print(io, line, { ok: false, code: 'NOT_HALTED', message }, [message]);
@@ -28,8 +40,6 @@ export async function runResume(line: CommandLine, io: Io): Promise<number> {
     }
     const rpc = config.rpcUrls.length === 0 ? null : commandRpc(config);
     const { deploymentBlock, contracts } = config.manifest;
-    // What is found while endpoints are asked was not judged.
-    const upToHaltNo = await lastHaltNo(db.knex);
     const causes = await standingCauses({
       ...{ db, rpc, deploymentBlock, contracts, operator: config.operator, nowMs: Date.now() },
     });
@@ -40,9 +50,27 @@ export async function runResume(line: CommandLine, io: Io): Promise<number> {
       return EXIT_CAUSE_STANDS;
     }
     const act = { timeMs: Date.now(), kind: 'resume', maker: null, note: '' } as const;
-    const row = await appendOperatorRow(db, act, { upToHaltNo });
+    const also = async (tx: Transaction): Promise<void> => {
+      const newer = standingHalts(await actsMeanwhile(tx, acts.at(-1)?.operatorSeq ?? 0)).at(-1);
+      if (newer === undefined) return;
+      throw new RefusedError(
+        'HALTED_MEANWHILE',
+        `somebody halted meanwhile, as act ${newer.operatorSeq}: ${newer.note}; nothing was resumed. Once that halt may end, too: curvebook resume again`,
+      );
+    };
+    const row = await appendOperatorRow(db, act, { upToHaltNo, also });
     const ended = before.byOperator ? null : { code: before.code, message: before.message };
-    print(io, line, { ...row, ended }, [ended === null ? 'resumed' : `resumed; ended ${ended.code}: ${ended.message}`]);
+    const endedByOperator = standingHalts(acts).map(({ operatorSeq, note }) => ({ operatorSeq, note }));
+    print(io, line, { ...row, ended, endedByOperator }, [
+      ended === null ? 'resumed' : `resumed; ended ${ended.code}: ${ended.message}`,
+      ...endedByOperator.map(({ operatorSeq, note }) => `ended the halt of act ${operatorSeq}: ${note}`),
+    ]);
     return 0;
   });
+}
+
+/** Halts of operators that no resume among these acts has ended, oldest first. */
+function standingHalts(acts: readonly OperatorRow[]): OperatorRow[] {
+  const resumed = acts.findLastIndex(({ kind }) => kind === 'resume');
+  return acts.slice(resumed + 1).filter(({ kind }) => kind === 'halt');
 }

@@ -191,7 +191,8 @@ Compares the ledger with the chain. What the chain no longer has is shown (depos
 is missing or too much is, as \`verify --rpc\` finds them. Asks, and has the watcher roll the ledger back to the last scan before that by
 reversing entries, and read the chain anew, each block proven. What is derived from the fills (candles, positions, sums of accounts) is compared, too,
 and made anew where it differs. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
-blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${RECONCILE_WAIT_MS / 1_000} s; it will when it runs.
+blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${RECONCILE_WAIT_MS / 1_000} s; it will when it runs. A newer
+request makes an older one that waits void: which one is shown before it asks, and "superseded" is said of the older one, with ${EXIT_PENDING}, too.
 
   --from <block>      read this block and everything after it anew, whether or not it differs
   --deep              take back more than 64 blocks, if a majority of the endpoints agrees on the last one that stays
@@ -218,7 +219,7 @@ ${COMMON_OPTIONS}`,
 
 Puts an end to every halt that stands now, the operator's own and those that the watcher found, once what they found is no longer so: what
 differs from the chain is put right with \`curvebook reconcile\`, what nothing explains with \`curvebook suspense\`. Exits with ${EXIT_CAUSE_STANDS} while the
-cause of one stands, with what to run, and with ${EXIT_NOT_HALTED} when nothing is halted.
+cause of one stands, with what to run, and with ${EXIT_NOT_HALTED} when nothing is halted. A halt that somebody places meanwhile stays, and so do the others then.
 
   --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
 ${COMMON_OPTIONS}`,
@@ -233,7 +234,8 @@ curvebook suspense assign <item>|all <account>|operator <reason> [--yes] [option
 Lists what is in suspense: fills of curves that no stored book explains, settlements that nobody here prepared, payouts beyond what their
 maker had. It is in nobody's balance, and no claim that it may concern is settled while it is open. Import the missing publications if they are
 archived; only what stays open after that is to be assigned. An assigned item is booked to the account with the next scan, and the reason
-stays in the operator log. A settlement moved nothing: assigning it says that it was looked at.
+stays in the operator log. A settlement moved nothing: assigning it says that it was looked at. What is decided for another account and not
+booked yet is shown, and decided otherwise only by naming the item alone.
 
   --all               assigned ones, too, and curves that were not prepared here
   --yes               do not ask

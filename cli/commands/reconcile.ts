@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { toSafeInt } from '../../core/amounts.js';
 import { ReconcileError, planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
 import { planRepair, type RepairPlan } from '../../keepers/watcher/repair.js';
@@ -9,14 +10,16 @@ import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readTx } from '../../ledger/db/db.js';
-import { lastCarriedOut, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
-import type { Db } from '../../ledger/types.js';
+import { firstRow, readRows } from '../../ledger/db/rows.js';
+import { lastCarriedOut, readReconcileRequest, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
+import type { Db, Queryable } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
 import { type CommandConfig } from '../config.js';
 import { UsageError } from '../errors.js';
 import { EXIT_PENDING } from '../exit-codes.js';
 import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
 import { RECONCILE_WAIT_MS } from './limits.js';
+import { RefusedError } from './refusal.js';
 
 const POLL_MS = 200;
 
@@ -104,33 +107,97 @@ async function carryOut(
     ]);
     return 0;
   }
-  if (!line.json) io.output.write(`${describe(found, line.capitalOrigin, derived).join('\n')}\n`);
-  if (!(await confirm(io, line, 'Reconcile?'))) {
-    print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
-    return 1;
-  }
   const request = {
     reversal: plan?.reversal ?? null,
     capitalOrigin: line.capitalOrigin,
     marketData: derived !== null,
   };
+  const replaced = await readPending(db.knex);
+  if (!line.json) {
+    const lines = describe(found, line.capitalOrigin, derived);
+    if (replaced !== null) lines.push(describePending(replaced, request));
+    io.output.write(`${lines.join('\n')}\n`);
+  }
+  if (!(await confirm(io, line, 'Reconcile?'))) {
+    print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+    return 1;
+  }
+  const newest = await readPending(db.knex);
+  if (newest !== null && newest.operatorSeq !== replaced?.operatorSeq) {
+    throw new RefusedError(
+      'REQUESTED_MEANWHILE',
+      `somebody asked for another reconciliation meanwhile, as act ${newest.operatorSeq}; nothing was asked for. ` +
+        'Let the watcher carry that out, then curvebook reconcile again',
+    );
+  }
   const operatorSeq = await requestReconcile(db, request, Date.now());
-  const done = await waitFor(db, operatorSeq);
+  const { done, supersededBy } = await waitFor(db, operatorSeq);
   const head = await lastGeneration(db.knex);
   const halt = await readStandingHalt(db.knex);
-  print(io, line, { ok: done, operatorSeq, plan, derived, generation: head?.generation ?? 0, halt }, [
+  const said = { ok: done, operatorSeq, supersededBy, replaces: replaced?.operatorSeq ?? null };
+  print(io, line, { ...said, plan, derived, generation: head?.generation ?? 0, halt }, [
     done
       ? `done; the ledger is at generation ${head?.generation}, block ${head?.toBlock}${halt === null ? '' : `, halted by ${halt.code}`}`
-      : `asked for as act ${operatorSeq}; the watcher does it when it runs, unless the ledger or the chain has moved on by then`,
+      : supersededBy !== null
+        ? `act ${operatorSeq} is superseded by act ${supersededBy}, and nothing of it was done: curvebook reconcile once more when that one is done`
+        : `asked for as act ${operatorSeq}; the watcher does it when it runs, unless the ledger or the chain has moved on by then`,
   ]);
   return done ? 0 : EXIT_PENDING;
 }
 
-async function waitFor(db: Db, operatorSeq: number): Promise<boolean> {
+type Request = Parameters<typeof requestReconcile>[1];
+type Pending = NonNullable<Awaited<ReturnType<typeof readReconcileRequest>>> & { timeMs: number };
+
+/** The request that a new one makes void, with the time at which it was made. */
+async function readPending(q: Queryable): Promise<Pending | null> {
+  const request = await readReconcileRequest(q);
+  if (request === null) return null;
+  const row = await firstRow(q, 'operator_log', { where: { operator_seq: request.operatorSeq } });
+  return { ...request, timeMs: row!.time_ms };
+}
+
+function describePending({ operatorSeq, timeMs, ...pending }: Pending, request: Request): string {
+  const { reversal, capitalOrigin, marketData } = pending;
+  const parts = [
+    ...(reversal === null ? [] : [`reading the chain anew after block ${reversal.block.number}`]),
+    ...(marketData ? ['what is derived from the fills'] : []),
+    ...(capitalOrigin ? ['new net_capital counters'] : []),
+  ];
+  const what = isDeepStrictEqual(pending, request) ? 'the same' : parts.join(', and ');
+  return `this replaces act ${operatorSeq} of ${new Date(timeMs).toISOString()}, which the watcher has not carried out: ${what}`;
+}
+
+/**
+ * Waits for the watcher. A newer request makes this one void, so that only what was carried out for exactly this act counts as done; while the
+ * newer one waits, the watcher may still be at this one.
+ */
+async function waitFor(db: Db, operatorSeq: number): Promise<{ done: boolean; supersededBy: number | null }> {
+  let supersededBy: number | null = null;
   for (const deadlineMs = Date.now() + RECONCILE_WAIT_MS; Date.now() < deadlineMs; await delay(POLL_MS)) {
-    if ((await lastCarriedOut(db.knex)) >= operatorSeq) return true;
+    const last = await lastCarriedOut(db.knex);
+    if (last === operatorSeq || (last > operatorSeq && (await isCarriedOut(db.knex, operatorSeq))))
+      return { done: true, supersededBy: null };
+    supersededBy ??= await newerRequest(db.knex, operatorSeq);
+    if (last > operatorSeq) break;
   }
-  return false;
+  return { done: false, supersededBy };
+}
+
+/** Whether rows of this very act exist. One that only rebuilt what is derived from the fills leaves none once a newer act did so, too. */
+async function isCarriedOut(q: Queryable, operatorSeq: number): Promise<boolean> {
+  const where = { operator_seq: operatorSeq };
+  return (
+    ((await firstRow(q, 'reversals', { where })) ?? (await firstRow(q, 'capital_origins', { where }))) !== undefined
+  );
+}
+
+async function newerRequest(q: Queryable, operatorSeq: number): Promise<number | null> {
+  const newer = await readRows(q, 'operator_log', {
+    where: { kind: 'reconcile' },
+    above: ['operator_seq', operatorSeq],
+    orderBy: ['operator_seq'],
+  });
+  return newer.at(-1)?.operator_seq ?? null;
 }
 
 function describe(found: Plan | null, capitalOrigin: boolean, derived: string | null): string[] {

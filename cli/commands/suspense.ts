@@ -1,23 +1,27 @@
+import { ZeroAddress } from 'ethers';
 import { formatUnits } from '../../core/amounts.js';
 import { maySettle } from '../../core/claim-state.js';
-import type { Address, Token } from '../../core/types.js';
+import type { Address, Market, Token } from '../../core/types.js';
 import { assignmentEntries } from '../../keepers/watcher/derive/postings.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { accountKey } from '../../ledger/chain/invariants.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readTx } from '../../ledger/db/db.js';
+import { extremes } from '../../ledger/db/rows.js';
 import { waitForWriter } from '../../ledger/db/writers.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import { readExposure } from '../../ledger/publications/executable.js';
 import { withdrawableUnits } from '../../ledger/settlements/settlement-log.js';
 import { readDecided, readSuspense, takenUnits, type SuspenseRow } from '../../ledger/chain/suspense.js';
-import type { Db, LedgerEntry, Queryable, Transaction } from '../../ledger/types.js';
+import type { Db, LedgerEntry, OperatorRow, Queryable, Transaction } from '../../ledger/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
+import { actsMeanwhile } from './acts.js';
 import { commandConfig, confirm, print, readAddress, withDatabase, type Io } from './command.js';
+import { RefusedError } from './refusal.js';
 
 /** Shows and assigns what no stored book or settlement explains. */
 export async function runSuspense(line: CommandLine, io: Io): Promise<number> {
@@ -29,10 +33,30 @@ export async function runSuspense(line: CommandLine, io: Io): Promise<number> {
 }
 
 async function list(db: Db, line: CommandLine, io: Io): Promise<number> {
-  const rows = await readSuspense(db.knex, { open: !line.all });
+  const { rows, decisions } = await readTx(db, async (q) => ({
+    rows: await readSuspense(q, { open: !line.all }),
+    decisions: await readDecisions(q),
+  }));
   const tokens = await readTokens(db);
-  print(io, line, rows, rows.length === 0 ? ['nothing is in suspense'] : rows.map((row) => describe(row, tokens)));
+  const said = rows.map((row) => ({ ...row, decision: decisions.get(row.item) ?? null }));
+  const lines = said.map((row) => describe(row, tokens, row.decision));
+  print(io, line, said, rows.length === 0 ? ['nothing is in suspense'] : lines);
   return 0;
+}
+
+/** What an operator decided about an open item; the next scan books it, unless it is decided otherwise before. */
+interface Decision {
+  account: Address;
+  operatorSeq: number;
+  note: string;
+}
+
+/** Decisions that are not booked yet, by item. */
+async function readDecisions(q: Queryable): Promise<ReadonlyMap<string, Decision>> {
+  const decided = await readDecided(q);
+  return new Map(
+    decided.map(({ row, act: { maker: account, operatorSeq, note } }) => [row.item, { account, operatorSeq, note }]),
+  );
 }
 
 async function assign(
@@ -46,34 +70,93 @@ async function assign(
   if (name === undefined || reason === '') throw new UsageError('name an item, an account, and a reason');
   const account = to === 'operator' ? config.operator : readAddress(to);
   if (account === null) throw new ConfigError([NO_OPERATOR]);
-  const open = await readSuspense(db.knex, { open: true });
+  const markets = await readMarkets(db.knex);
+  if (account !== config.operator) requireAccount(account, config, markets);
+  // In one transaction: whatever is decided after `lastSeq` was not shown to whoever is asked.
+  const { open, decisions, lastSeq } = await readTx(db, async (q) => ({
+    open: await readSuspense(q, { open: true }),
+    decisions: await readDecisions(q),
+    lastSeq: (await extremes(q, 'operator_log', 'operator_seq'))?.most ?? 0,
+  }));
   const rows = name === 'all' ? open : open.filter(({ item }) => item === name);
   if (rows.length === 0) throw new UsageError(name === 'all' ? 'nothing is in suspense' : `no open item is ${name}`);
+  const otherwise = rows.flatMap(({ item }) => {
+    const decision = decisions.get(item);
+    return decision === undefined || decision.account === account ? [] : [{ item, ...decision }];
+  });
+  if (name === 'all' && otherwise.length > 0) throw alreadyDecided(otherwise);
   const tokens = await readTokens(db);
-  const markets = await readMarkets(db.knex);
   const books = { markets, snapshots: createSnapshotStore(markets) };
-  const check = async (q: Queryable): Promise<void> => {
-    if (account !== config.operator) await requireBacked(q, account, rows, books);
+  const check = async (q: Queryable, those: readonly SuspenseRow[]): Promise<void> => {
+    if (account !== config.operator) await requireBacked(q, account, those, books);
   };
-  await readTx(db, check);
-  if (!line.json) io.output.write(rows.map((row) => `${describe(row, tokens)}\n`).join(''));
-  if (!(await confirm(io, line, `Assign to ${account}?`))) {
+  await readTx(db, (q) => check(q, rows));
+  if (!line.json)
+    io.output.write(rows.map((row) => `${describe(row, tokens, decisions.get(row.item) ?? null)}\n`).join(''));
+  const against = otherwise.map((one) => `, and not to ${one.account} as act ${one.operatorSeq} says (${one.note})`);
+  if (!(await confirm(io, line, `Assign to ${account}${against.join('')}?`))) {
     print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
     return 1;
   }
-  const checkLast = async (tx: Transaction): Promise<void> => {
+  const acts: OperatorRow[] = [];
+  const checkLast = async (tx: Transaction, item: string): Promise<void> => {
     // A curve that is being prepared is seen, or its poster sees the act.
     await waitForWriter(tx, 'publication');
-    await check(tx);
+    const stillOpen = new Set((await readSuspense(tx, { open: true })).map((row) => row.item));
+    const before = acts.length === 0 ? 'nothing was assigned' : `${acts.length} of ${rows.length} were assigned before`;
+    if (!stillOpen.has(item)) {
+      throw new RefusedError(
+        'ITEM_CLOSED',
+        `${item} is not open any more: it was booked or explained meanwhile (curvebook suspense list --all); ${before}`,
+      );
+    }
+    const newest = (await actsMeanwhile(tx, lastSeq)).findLast((act) => act.kind === 'assign' && act.item === item);
+    if (newest !== undefined && newest.maker !== account) {
+      throw new RefusedError(
+        'DECIDED_MEANWHILE',
+        `somebody decided meanwhile, by act ${newest.operatorSeq}, that ${item} goes to ${newest.maker} (${newest.note}); ${before}`,
+      );
+    }
+    // What is booked by now is in the balances, and must not count twice.
+    await check(
+      tx,
+      rows.filter((row) => stillOpen.has(row.item)),
+    );
   };
-  const acts = [];
   for (const { item } of rows) {
     const act = { timeMs: Date.now(), kind: 'assign' as const, maker: account, note: reason, item };
     // Once more while the operator log is held: another command may have assigned something meanwhile.
-    acts.push(await appendOperatorRow(db, act, { also: checkLast }));
+    acts.push(await appendOperatorRow(db, act, { also: (tx) => checkLast(tx, item) }));
   }
   print(io, line, acts, [`${acts.length} assigned to ${account}; the next scan books it`]);
   return 0;
+}
+
+function alreadyDecided(decided: readonly (Decision & { item: string })[]): RefusedError {
+  const told = decided.map(
+    ({ item, account, operatorSeq, note }) => `${item} is to be booked to ${account} by act ${operatorSeq} (${note})`,
+  );
+  return new RefusedError(
+    'ALREADY_DECIDED',
+    `${told.join('; ')}; name ${told.length === 1 ? 'it' : 'each'} alone to decide otherwise, or wait until the next scan has booked it`,
+  );
+}
+
+/** Throws RefusedError `BAD_ACCOUNT` for an address that nobody withdraws from: what is booked to it would be lost. */
+function requireAccount(account: Address, { manifest }: CommandConfig, markets: readonly Market[]): void {
+  const strange = new Map<string, string>([[ZeroAddress, 'the zero address']]);
+  const tokens = [...manifest.tokens, ...markets.flatMap(({ base, quote }) => [base, quote])];
+  for (const { address, symbol } of tokens) strange.set(address.toLowerCase(), `the token ${symbol}`);
+  for (const [name, address] of Object.entries(manifest.contracts)) {
+    if (typeof address === 'string' && !strange.has(address.toLowerCase()))
+      strange.set(address.toLowerCase(), `the contract ${name}`);
+  }
+  const what = strange.get(account);
+  if (what === undefined) return;
+  throw new RefusedError(
+    'BAD_ACCOUNT',
+    `${account} is ${what}, which nothing can be booked to: name the address of a maker, or operator`,
+  );
 }
 
 /**
@@ -132,7 +215,7 @@ async function readTokens(db: Db): Promise<ReadonlyMap<Address, Token>> {
   return new Map(tokens.map((token) => [token.address, token]));
 }
 
-function describe(row: SuspenseRow, tokens: ReadonlyMap<Address, Token>): string {
+function describe(row: SuspenseRow, tokens: ReadonlyMap<Address, Token>, decision: Decision | null): string {
   const sides = [
     [row.token, row.units],
     [row.otherToken, row.otherUnits],
@@ -146,6 +229,8 @@ function describe(row: SuspenseRow, tokens: ReadonlyMap<Address, Token>): string
   });
   const done =
     row.assignment === null ? '' : `, assigned to ${row.assignment.account} by act ${row.assignment.operatorSeq}`;
+  const waits =
+    decision === null ? '' : `, to be booked to ${decision.account} by act ${decision.operatorSeq}: ${decision.note}`;
   const held = amounts.length === 0 ? '' : ` (${amounts.join(', ')})`;
-  return `${row.item} block ${row.blockNumber} ${row.kind}: ${row.message}${held}${done}`;
+  return `${row.item} block ${row.blockNumber} ${row.kind}: ${row.message}${held}${done}${waits}`;
 }
