@@ -5,16 +5,16 @@ import { PassThrough } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { runProgram } from '../../cli/program.js';
-import type { Address } from '../../core/types.js';
-import { lastGeneration } from '../../ledger/chain/generations.js';
-import { insertHalt } from '../../ledger/chain/halts.js';
-import { insertSuspense } from '../../ledger/chain/suspense.js';
-import { readOperatorRows } from '../../ledger/operator/operator-log.js';
-import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
-import type { SuspenseItem } from '../../ledger/types.js';
-import { forEachDatabase } from '../support/db.js';
-import { operatorCommands } from '../support/console/operator.js';
+import { runProgram } from '../../../cli/program.js';
+import type { Address } from '../../../core/types.js';
+import { lastGeneration } from '../../../ledger/chain/generations.js';
+import { insertHalt } from '../../../ledger/chain/halts.js';
+import { insertSuspense } from '../../../ledger/chain/suspense.js';
+import { readOperatorRows } from '../../../ledger/operator/operator-log.js';
+import { requestReconcile } from '../../../ledger/operator/reconcile-requests.js';
+import type { SuspenseItem } from '../../../ledger/types.js';
+import { forEachDatabase } from '../../support/db.js';
+import { operatorCommands } from '../../support/console/operator.js';
 
 forEachDatabase((name, open) =>
   describe(`operators who decide at the same time, ${name}`, function () {
