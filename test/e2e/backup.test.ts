@@ -245,6 +245,28 @@ forEachDatabase((name, open) =>
       expect((await run(target, 'status')).errors).to.match(/holds no ledger yet|There is no database/);
     });
 
+    if (name === 'SQLite') {
+      it('print one result when a file appears at the target during the verification', async () => {
+        expect((await run(urlOf(stack.db), 'backup', at('good'))).code).to.equal(0);
+        const target = await lose();
+        const restoring = run(target, 'restore', at('good'), '--json');
+        while (partialOf('restored.sqlite') === undefined) await setImmediate();
+        writeFileSync(at('restored.sqlite'), 'of another');
+        const { code, output } = await restoring;
+        expect(code).to.equal(1);
+        expect(JSON.parse(output)).to.include({ ok: false, code: 'NOT_EMPTY' });
+        expect(readFileSync(at('restored.sqlite'), 'utf8')).to.equal('of another');
+      });
+
+      it('are restored into a file that has a name', async () => {
+        expect((await run(urlOf(stack.db), 'backup', at('good'))).code).to.equal(0);
+        for (const url of ['sqlite:', 'sqlite::memory:']) {
+          const { code, errors } = await run(url, 'restore', at('good'));
+          expect([code, errors]).to.deep.equal([1, 'DATABASE_URL must name the file to restore into: sqlite:<path>\n']);
+        }
+      });
+    }
+
     if (name === 'PostgreSQL') {
       it('say when the programs are missing', async () => {
         const env = at('env');
