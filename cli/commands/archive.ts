@@ -166,10 +166,13 @@ async function runPrune({ line, io, config, store }: Run): Promise<number> {
   });
 }
 
-/** A past time with a time zone. */
+/** A past time with a time zone, of a day that exists: JavaScript takes 31 February for 3 March. */
 function readTime(text: string | undefined): number {
   const isTime = text !== undefined && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text);
-  const ms = isTime ? Date.parse(text) : Number.NaN;
+  const day = isTime ? text.slice(0, 10) : '';
+  const dayMs = Date.parse(day);
+  const exists = !Number.isNaN(dayMs) && new Date(dayMs).toISOString().startsWith(day);
+  const ms = isTime && exists ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms) || ms > Date.now())
     throw new UsageError('--before: when the oldest backup was made that you may restore, as 2026-01-31T12:00:00Z');
   return ms;
