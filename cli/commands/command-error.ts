@@ -6,7 +6,6 @@ export class CommandError extends Error {
     readonly code:
       | 'INTERRUPTED'
       | 'ARCHIVE_MISSING'
-      | 'ARCHIVE_EMPTY'
       /** A process that `archive import` would disturb is running. */
       | 'SERVER_RUNS',
     message: string,
