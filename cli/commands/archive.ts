@@ -1,16 +1,24 @@
+import { statSync } from 'node:fs';
 import { openArchive } from '../../keepers/archive/archive.js';
 import { exportPublications, exportSettlements } from '../../keepers/archive/export.js';
-import type { ArchiveHighs } from '../../keepers/archive/format.js';
-import { carryOutImport, planImport, type ImportDeps, type ImportPlan } from '../../keepers/archive/import.js';
+import { ArchiveError, type ArchiveHighs } from '../../keepers/archive/format.js';
+import {
+  carryOutImport,
+  planImport,
+  type ImportDeps,
+  type ImportPlan,
+  type ImportReport,
+} from '../../keepers/archive/import.js';
 import { carryOutPrune, planPrune, type PrunePlan } from '../../keepers/archive/prune.js';
 import { createFolderStore, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
-import { openDb, prepareDb } from '../../ledger/db/db.js';
+import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
 import type { Hex } from '../../core/types.js';
-import type { Db } from '../../ledger/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
+import { CommandError } from './command-error.js';
 import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, type Io } from './command.js';
+import { isSqliteInUse } from './sole-user.js';
 
 const VERBS = ['list', 'check', 'export', 'import', 'prune'] as const;
 
@@ -19,10 +27,23 @@ export async function runArchive(line: CommandLine, io: Io): Promise<number> {
   const verb = readVerb('archive', line.positionals[0], VERBS);
   const config = commandConfig(line, line.positionals[0] === 'export' ? ['poster', 'settler'] : []);
   if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
+  // Only an export may make the folder: one that is missing is on a disk that is not mounted, or misspelt, and would pass for an empty one.
+  if (verb !== 'export') expectFolder(config.archiveDir);
   const store = createFolderStore(config.archiveDir);
   const run = { list: runList, check: runCheck, export: runExport, import: runImport, prune: runPrune }[verb];
   return run({ line, io, config, store });
 }
+
+/** Throws CommandError `ARCHIVE_MISSING`. */
+function expectFolder(dir: string): void {
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  throw new CommandError(
+    'ARCHIVE_MISSING',
+    `there is no folder ${dir}: is ARCHIVE_DIR, or --archive, right, and its disk mounted?`,
+  );
+}
+
+const emptyArchive = (): ArchiveError => new ArchiveError('ARCHIVE_EMPTY', 'the archive has no files');
 
 interface Run {
   line: CommandLine;
@@ -83,15 +104,17 @@ async function runCheck({ line, io, config, store }: Run): Promise<number> {
     highs = batch.highs;
     signers.add(signer);
   }
+  if (files === 0) throw emptyArchive();
   const facts = { files, first, publications, settlements, signers: [...signers], highs };
-  const said = `${files} files from ${first} on follow each other, with ${publications} publications and ${settlements} settlements, signed by ${[...signers].join(', ')}`;
-  const lines = [files === 0 ? 'the archive is empty' : said];
-  if (line.overrides.RPC_URL === undefined || files === 0) {
+  const lines = [
+    `${files} files from ${first} on follow each other, with ${publications} publications and ${settlements} settlements, signed by ${[...signers].join(', ')}`,
+  ];
+  if (line.overrides.RPC_URL === undefined) {
     print(io, line, { ok: true, ...facts }, lines);
     return 0;
   }
   return withDatabase(config, async (db) => {
-    const plan = await planImport(importDeps({ line, config, store }, db));
+    const plan = await planImport({ ...importDeps({ line, config, store }), db });
     print(io, line, { ok: true, ...facts, import: summary(plan) }, [...lines, ...describe(plan)]);
     return 0;
   });
@@ -122,18 +145,38 @@ async function runExport({ line, io, config, store }: Run): Promise<number> {
 }
 
 async function runImport({ line, io, config, store }: Run): Promise<number> {
+  const given = importDeps({ line, config, store });
+  if ((await store.lastNumber()) === 0) throw emptyArchive();
+  const { DATABASE_URL: url, manifest } = config;
+  // On PostgreSQL logs have locks. On SQLite the import would get them all from a running server, and close its open orders.
+  if (url.startsWith('sqlite:') && isSqliteInUse(url)) {
+    const message = `${url} is in use: stop the server, and every other command, and run the import again`;
+    throw new CommandError('SERVER_RUNS', message);
+  }
   // Unlike other commands, it may create the database.
-  const db = await openDb(config.DATABASE_URL);
+  const db = await openDb(url);
   try {
-    await prepareDb(db, config.manifest.deploymentId);
-    const deps = importDeps({ line, config, store }, db);
-    const plan = await planImport(deps);
-    if (!line.json) io.output.write(`${describe(plan).join('\n')}\n`);
-    if (!(await confirm(io, line, 'Import?'))) {
-      print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+    const isNew = (await boundDeployment(db)) === null;
+    await prepareDb(db, manifest.deploymentId);
+    const nothing = isNew ? `nothing was imported; ${withoutPassword(url)} was made and is empty` : 'nothing was done';
+    const deps = { ...given, db };
+    let plan: ImportPlan;
+    let isConfirmed: boolean;
+    try {
+      plan = await planImport(deps);
+      const closing = 'all open orders will be closed, since what was canceled in the lost minutes is unknown';
+      if (!line.json) io.output.write(`${[...describe(plan), closing].join('\n')}\n`);
+      isConfirmed = await confirm(io, line, 'Import?');
+    } catch (error) {
+      if (isNew) io.errors.write(`${nothing}\n`);
+      throw error;
+    }
+    if (!isConfirmed) {
+      if (isNew) io.errors.write(`${nothing}\n`);
+      print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: nothing }, []);
       return 1;
     }
-    const report = await carryOutImport(deps, plan);
+    const report = await carryOut(deps, plan);
     print(io, line, { ok: true, ...summary(plan), ...report }, [
       `imported ${report.imported} publications, ${report.books} books and ${report.settlements} settlements; closed ${report.closedOrders} orders of ${report.closedMakers} makers`,
       ...(report.reconcileSeq === null
@@ -143,6 +186,17 @@ async function runImport({ line, io, config, store }: Run): Promise<number> {
     return 0;
   } finally {
     await db.close();
+  }
+}
+
+/** Carries a plan out. Throws CommandError `SERVER_RUNS` when a log stays another process's. */
+async function carryOut(deps: ImportDeps, plan: ImportPlan): Promise<ImportReport> {
+  try {
+    return await carryOutImport(deps, plan);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'TimeoutError') throw error;
+    const message = 'a gateway, poster or settler still runs: stop it and run the import again; it may be half done';
+    throw new CommandError('SERVER_RUNS', message);
   }
 }
 
@@ -166,10 +220,13 @@ async function runPrune({ line, io, config, store }: Run): Promise<number> {
   });
 }
 
-/** A past time with a time zone. */
+/** A past time with a time zone, of a day that exists: JavaScript takes 31 February for 3 March. */
 function readTime(text: string | undefined): number {
   const isTime = text !== undefined && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text);
-  const ms = isTime ? Date.parse(text) : Number.NaN;
+  const day = isTime ? text.slice(0, 10) : '';
+  const dayMs = Date.parse(day);
+  const exists = !Number.isNaN(dayMs) && new Date(dayMs).toISOString().startsWith(day);
+  const ms = isTime && exists ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms) || ms > Date.now())
     throw new UsageError('--before: when the oldest backup was made that you may restore, as 2026-01-31T12:00:00Z');
   return ms;
@@ -188,13 +245,13 @@ function describePrune({ folders, keeps }: PrunePlan, beforeMs: number): string[
   ];
 }
 
-function importDeps({ line, config, store }: Pick<Run, 'line' | 'config' | 'store'>, db: Db): ImportDeps {
+/** All that an import needs but the database. */
+function importDeps({ line, config, store }: Pick<Run, 'line' | 'config' | 'store'>): Omit<ImportDeps, 'db'> {
   const { manifest, operator } = config;
   if (operator === null) throw new ConfigError([NO_OPERATOR]);
   const signers = line.signer.split(',').filter((one) => one.trim() !== '');
   const { curveBook, entrypoint, custodian } = manifest.contracts;
   return {
-    db,
     store,
     rpc: commandRpc(config),
     deploymentId: manifest.deploymentId,

@@ -6,8 +6,8 @@ import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
 import { readEnvironment } from '../config.js';
 import { UsageError } from '../errors.js';
-import { EXIT_DIFFERENCE } from '../exit-codes.js';
 import { commandConfig, print, type Io } from './command.js';
+import { interruptible } from './interrupt.js';
 import { operatorOf, verifyDatabase } from './verify.js';
 
 /** Writes the database into a new file, while the server goes on. */
@@ -21,7 +21,9 @@ export async function runBackup(line: CommandLine, io: Io): Promise<number> {
   let bytes: number;
   try {
     await expectDeployment(db, deploymentId, withoutPassword(config.DATABASE_URL));
-    bytes = await backUp(db, { url: config.DATABASE_URL, env }, file);
+    bytes = await interruptible(io, 'interrupted; nothing was written', (signal) =>
+      backUp(db, { url: config.DATABASE_URL, env }, file, signal),
+    );
   } finally {
     await db.close();
   }
@@ -35,13 +37,22 @@ export async function runRestore(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
   operatorOf(config);
   const { deploymentId } = config.manifest;
-  let code = EXIT_DIFFERENCE;
-  await restore(file, { url: config.DATABASE_URL, env: readEnvironment(line.env) }, async (db) => {
-    await expectDeployment(db, deploymentId, file);
-    await prepareDb(db, deploymentId);
-    code = await verifyDatabase(db, { config, line, io });
-    return code === 0;
+  const place = { url: config.DATABASE_URL, env: readEnvironment(line.env) };
+  const verdict = await interruptible(io, 'interrupted; nothing was restored', async (signal) => {
+    const verdicts: Awaited<ReturnType<typeof verifyDatabase>>[] = [];
+    const check = async (db: Db): Promise<boolean> => {
+      await expectDeployment(db, deploymentId, file);
+      await prepareDb(db, deploymentId);
+      const found = await verifyDatabase(db, { config, line, io, signal });
+      verdicts.push(found);
+      return found.code === 0;
+    };
+    await restore(file, place, check, signal);
+    return verdicts[0]!;
   });
+  const { code } = verdict;
+  // Not before everything is in its place, or gone from it.
+  verdict.say();
   const name = withoutPassword(config.DATABASE_URL);
   io.errors.write(
     code === 0

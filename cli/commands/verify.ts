@@ -15,7 +15,9 @@ const LINE_INTERVAL_MS = 1_000;
 export async function runVerify(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
   operatorOf(config);
-  return withDatabase(config, (db) => verifyDatabase(db, { config, line, io }));
+  const { code, say } = await withDatabase(config, (db) => verifyDatabase(db, { config, line, io }));
+  say();
+  return code;
 }
 
 /** The operator's account, without which nothing can be derived again. Throws ConfigError. */
@@ -24,13 +26,21 @@ export function operatorOf({ operator }: CommandConfig): Address {
   return operator;
 }
 
-/** Verifies one database, says what was found, and returns the exit code. */
+interface Verdict {
+  /** The exit code. */
+  code: number;
+  /** Prints what was found. Only one result may be printed, so whoever may still fail does so first. */
+  say(): void;
+}
+
+/** Verifies one database. Throws the signal's reason soon after it has aborted. */
 export async function verifyDatabase(
   db: Db,
-  { config, line, io }: { config: CommandConfig; line: CommandLine; io: Io },
-): Promise<number> {
+  { config, line, io, signal }: { config: CommandConfig; line: CommandLine; io: Io; signal?: AbortSignal },
+): Promise<Verdict> {
   const operator = operatorOf(config);
   const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
+  const tell = line.json ? () => undefined : createProgressBar(io);
   try {
     const report = await verifyLedger({
       db,
@@ -39,21 +49,25 @@ export async function verifyDatabase(
       operator,
       contracts: { custodian, curveBook, entrypoint, orderSettler },
       rpc: line.overrides.RPC_URL === undefined ? null : commandRpc(config),
-      onProgress: line.json ? () => undefined : createProgressBar(io),
+      onProgress: (progress) => {
+        signal?.throwIfAborted();
+        tell(progress);
+      },
     });
-    print(io, line, { ok: true, ...report }, [
+    const lines = [
       ...report.warnings.map((warning) => `warning: ${warning}`),
       `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
         `${report.curves} curves, ${report.foldedCurves} of them compacted, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
         `${report.candles} candles, ${report.activity} sums of accounts, ${report.claims} withdrawals, ${report.checkpoints} checkpoints${published(report)}, ${report.reversals} reversals, ` +
         `${report.suspense} items in suspense, ${report.openSuspense} of them open` +
         (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
-    ]);
-    return 0;
+    ];
+    return { code: 0, say: () => print(io, line, { ok: true, ...report }, lines) };
   } catch (error) {
     if (!(error instanceof VerifyError)) throw error;
-    print(io, line, { ok: false, check: error.check, message: error.message }, [`${error.check}: ${error.message}`]);
-    return EXIT_DIFFERENCE;
+    const { check, message } = error;
+    const say = (): void => print(io, line, { ok: false, check, message }, [`${check}: ${message}`]);
+    return { code: EXIT_DIFFERENCE, say };
   }
 }
 

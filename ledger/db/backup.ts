@@ -1,7 +1,7 @@
 /** Backs up a database into one file while writers go on, and restores a database from such a file. */
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
-  chmodSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import SqliteDatabase from 'better-sqlite3';
 import { DatabaseError } from '../errors.js';
 import type { Db } from '../types.js';
@@ -34,6 +35,9 @@ interface Place {
 /** Tells whether a restored database is right. */
 type Check = (db: Db) => Promise<boolean>;
 
+/** Never aborts. */
+const NO_SIGNAL = new AbortController().signal;
+
 /** First bytes of a backup file. */
 const MAGIC: Readonly<Record<BackupKind, string>> = { sqlite: 'SQLite format 3\u0000', pg: 'PGDMP' };
 /** Characters of a tool's error output that are kept. */
@@ -41,13 +45,14 @@ const MAX_COMPLAINT_CHARS = 2_000;
 
 /**
  * Writes one consistent state of the database into a new file that its owner alone may read, whole or not at all; makes its folder. Returns its bytes. Throws
- * DatabaseError `FILE_EXISTS` for a file that is there, `TOOL_FAILED` when pg_dump is missing or fails, `BAD_DATABASE` for an SQLite file that is damaged.
+ * DatabaseError `FILE_EXISTS` for a file that is there, `TOOL_FAILED` when pg_dump is missing or fails, `BAD_DATABASE` for an SQLite file that is damaged,
+ * and the signal's reason.
  */
-export async function backUp(db: Db, place: Place, file: string): Promise<number> {
-  if (existsSync(file)) throw exists(file);
+export async function backUp(db: Db, place: Place, file: string, signal = NO_SIGNAL): Promise<number> {
+  const taken = new DatabaseError('FILE_EXISTS', `${file} is there already; nothing is overwritten`);
+  if (existsSync(file)) throw taken;
   mkdirSync(dirname(file), { recursive: true });
-  const partial = `${file}.partial`;
-  rmSync(partial, { force: true });
+  const partial = createPartial(file);
   try {
     if (db.kind === 'sqlite') copySqlite(sqliteFile(place.url), partial);
     else
@@ -55,9 +60,10 @@ export async function backUp(db: Db, place: Place, file: string): Promise<number
         'pg_dump',
         ['--format=custom', '--no-owner', '--no-privileges', `--schema=${schemaOf(db)}`, `--file=${partial}`],
         place,
+        signal,
       );
-    chmodSync(partial, 0o600);
-    putInPlace(partial, file);
+    await heed(signal);
+    putInPlace(partial, file, taken);
   } finally {
     rmSync(partial, { force: true });
   }
@@ -66,10 +72,10 @@ export async function backUp(db: Db, place: Place, file: string): Promise<number
 
 /**
  * Restores a backup into the empty database of `url`, which must be of the same kind. `check` gets the restored database; when it throws or
- * returns false, everything is removed again. Throws DatabaseError `BAD_BACKUP`, `NOT_EMPTY`, `TOOL_FAILED`, `BAD_DATABASE`, and what
- * `check` throws.
+ * returns false, or the signal aborts, everything is removed again. Throws DatabaseError `BAD_BACKUP`, `BAD_DATABASE_URL`, `NOT_EMPTY`,
+ * `TOOL_FAILED`, `BAD_DATABASE`, what `check` throws, and the signal's reason.
  */
-export async function restore(file: string, place: Place, check: Check): Promise<void> {
+export async function restore(file: string, place: Place, check: Check, signal = NO_SIGNAL): Promise<void> {
   const { url } = place;
   const kind: BackupKind = url.startsWith('sqlite:') ? 'sqlite' : 'pg';
   const found = kindOf(file);
@@ -80,20 +86,23 @@ export async function restore(file: string, place: Place, check: Check): Promise
         : `is one of ${found === 'pg' ? 'PostgreSQL' : 'SQLite'}, and DATABASE_URL names the other`;
     throw new DatabaseError('BAD_BACKUP', `${file} ${other}`);
   }
-  await (kind === 'sqlite' ? restoreSqlite(file, sqliteFile(url), check) : restorePg(file, place, check));
+  await (kind === 'sqlite'
+    ? restoreSqlite(file, sqliteFile(url), check, signal)
+    : restorePg(file, place, check, signal));
 }
 
-async function restoreSqlite(file: string, target: string, check: Check): Promise<void> {
-  for (const part of ['', '-wal', '-shm']) {
-    if (existsSync(`${target}${part}`))
-      throw new DatabaseError('NOT_EMPTY', `${target}${part} is there already; nothing is overwritten`);
-  }
+async function restoreSqlite(file: string, target: string, check: Check, signal: AbortSignal): Promise<void> {
+  if (['', ':memory:'].includes(target))
+    throw new DatabaseError('BAD_DATABASE_URL', 'DATABASE_URL must name the file to restore into: sqlite:<path>');
+  const taken = (part: string): DatabaseError =>
+    new DatabaseError('NOT_EMPTY', `${target}${part} is there already; nothing is overwritten`);
+  for (const part of ['', '-wal', '-shm']) if (existsSync(`${target}${part}`)) throw taken(part);
   mkdirSync(dirname(target), { recursive: true });
-  const partial = `${target}.partial`;
+  const partial = createPartial(target);
   const remove = (): void => ['', '-wal', '-shm'].forEach((part) => rmSync(`${partial}${part}`, { force: true }));
-  remove();
   try {
     copySqlite(file, partial);
+    await heed(signal);
     const db = await openDb(`sqlite:${partial}`);
     let isRight: boolean;
     try {
@@ -102,15 +111,16 @@ async function restoreSqlite(file: string, target: string, check: Check): Promis
       await db.close();
     }
     if (!isRight) return;
+    await heed(signal);
     // Moves the write-ahead log into the file: the log's name does not match the file's final name.
     using(new SqliteDatabase(partial), (copy) => copy.pragma('wal_checkpoint(truncate)'));
-    putInPlace(partial, target);
+    putInPlace(partial, target, taken(''));
   } finally {
     remove();
   }
 }
 
-async function restorePg(file: string, place: Place, check: Check): Promise<void> {
+async function restorePg(file: string, place: Place, check: Check, signal: AbortSignal): Promise<void> {
   const { url } = place;
   const db = await openDb(url);
   try {
@@ -124,7 +134,7 @@ async function restorePg(file: string, place: Place, check: Check): Promise<void
         'NOT_EMPTY',
         `schema ${schema} of ${withoutPassword(url)} has tables already; nothing is overwritten`,
       );
-    const list = await runTool('pg_restore', ['--list', file], place);
+    const list = await runTool('pg_restore', ['--list', file], place, signal);
     const entries = list.split('\n').filter((line) => /^\d+;/.test(line));
     const foreign = entries.find(
       (line) =>
@@ -139,10 +149,14 @@ async function restorePg(file: string, place: Place, check: Check): Promise<void
       );
     }
     await db.knex.raw('create schema if not exists ??', [schema]);
-    await restoreEntries(file, place, entries);
+    await heed(signal);
+    await restoreEntries(file, place, entries, signal);
     let isRight = false;
     try {
-      isRight = await check(db);
+      await heed(signal);
+      const said = await check(db);
+      await heed(signal);
+      isRight = said;
     } finally {
       if (!isRight) await dropTables(db);
     }
@@ -152,14 +166,19 @@ async function restorePg(file: string, place: Place, check: Check): Promise<void
 }
 
 /** Restores everything but the schema itself, in one transaction. */
-async function restoreEntries(file: string, place: Place, entries: readonly string[]): Promise<void> {
+async function restoreEntries(
+  file: string,
+  place: Place,
+  entries: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-restore-'));
   try {
     const list = join(folder, 'list');
     writeFileSync(list, entries.filter((line) => !/^\d+; \d+ \d+ (SCHEMA|COMMENT - SCHEMA) /.test(line)).join('\n'));
     const options = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges', `--use-list=${list}`];
     const database = decodeURIComponent(new URL(place.url).pathname.slice(1));
-    await runTool('pg_restore', [...options, `--dbname=${database}`, file], place);
+    await runTool('pg_restore', [...options, `--dbname=${database}`, file], place, signal);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -207,15 +226,34 @@ function kindOf(file: string): BackupKind | null {
   return kinds.find((kind) => start.toString('latin1').startsWith(MAGIC[kind])) ?? null;
 }
 
-/** Makes the file durable and gives it its name, unless a file with that name exists. */
-function putInPlace(partial: string, file: string): void {
+/**
+ * An empty file beside `file`, which its owner alone may read and nobody else writes: whoever makes the same file at the same time has
+ * another one. Both SQLite and pg_dump write into it as it is.
+ */
+function createPartial(file: string): string {
+  const partial = `${file}.${randomUUID()}.partial`;
+  closeSync(openSync(partial, 'wx', 0o600));
+  return partial;
+}
+
+/**
+ * Throws the signal's reason when it has aborted. Copies of SQLite run without a pause, so a signal of the operating system that came
+ * meanwhile is only told once the event loop has gone round.
+ */
+async function heed(signal: AbortSignal): Promise<void> {
+  for (let round = 0; round < 2; round++) await setImmediate();
+  signal.throwIfAborted();
+}
+
+/** Makes the file durable and gives it its name, or throws `taken` where a file with that name exists. */
+function putInPlace(partial: string, file: string, taken: DatabaseError): void {
   const descriptor = openSync(partial, 'r+');
   fsyncSync(descriptor);
   closeSync(descriptor);
   try {
     linkSync(partial, file);
   } catch (error) {
-    if ((error as { code?: string }).code === 'EEXIST') throw exists(file);
+    if ((error as { code?: string }).code === 'EEXIST') throw taken;
     throw error;
   }
   rmSync(partial);
@@ -224,16 +262,18 @@ function putInPlace(partial: string, file: string): void {
   closeSync(folder);
 }
 
-const exists = (file: string): DatabaseError =>
-  new DatabaseError('FILE_EXISTS', `${file} is there already; nothing is overwritten`);
-
 const sqliteFile = (url: string): string => url.replace(/^sqlite:/, '');
 
 /**
  * Runs one of PostgreSQL's programs. Its connection is set by environment variables, so that no process list shows the password. Returns
- * its output.
+ * its output. When the signal aborts it is ended, and its reason thrown.
  */
-function runTool(program: 'pg_dump' | 'pg_restore', args: readonly string[], { url, env }: Place): Promise<string> {
+function runTool(
+  program: 'pg_dump' | 'pg_restore',
+  args: readonly string[],
+  { url, env }: Place,
+  signal: AbortSignal,
+): Promise<string> {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
   const given = {
     PGHOST: decodeURIComponent(hostname),
@@ -245,7 +285,14 @@ function runTool(program: 'pg_dump' | 'pg_restore', args: readonly string[], { u
   };
   const environment = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { env: { ...env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
+    // Detached, so that Ctrl-C on a terminal reaches it by our signal alone.
+    const child = spawn(program, args, {
+      env: { ...env, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    const end = (): void => void child.kill();
+    signal.addEventListener('abort', end);
     let output = '';
     let complaint = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
@@ -256,6 +303,12 @@ function runTool(program: 'pg_dump' | 'pg_restore', args: readonly string[], { u
     child.once('error', () =>
       refuse("can't be started; install PostgreSQL's client programs, of the server's version or newer"),
     );
-    child.once('close', (code) => (code === 0 ? resolve(output) : refuse(complaint.trim() || `ended with ${code}`)));
+    child.once('close', (code) => {
+      signal.removeEventListener('abort', end);
+      // What has ended well counts, so that the caller knows of what it restored.
+      if (code === 0) resolve(output);
+      else if (signal.aborted) reject(signal.reason as Error);
+      else refuse(complaint.trim() || `ended with ${code}`);
+    });
   });
 }

@@ -63,6 +63,9 @@ forEachDatabase((name, open) =>
       return schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
     }
 
+    const partialOf = (file: string): string | undefined =>
+      readdirSync(folder).find((name) => name.startsWith(`${file}.`) && name.endsWith('.partial'));
+
     const run = (database: string, ...args: string[]): Promise<Ran> =>
       runCurvebook([...args, '--manifest', at('manifest.json'), '--database', database]);
 
@@ -134,7 +137,12 @@ forEachDatabase((name, open) =>
           await tx('a_left').increment('count', 1);
           await tx('z_right').increment('count', 1);
         });
-        if (existsSync(at('busy.partial'))) writesDuring++;
+        const partial = partialOf('busy');
+        if (partial !== undefined) {
+          writesDuring++;
+          const mode = statSync(at(partial), { throwIfNoEntry: false })?.mode ?? 0o600;
+          expect(mode & 0o777, 'read by its owner alone from the beginning').to.equal(0o600);
+        }
         await setImmediate();
       }
       expect(await backup.ended, backup.output()).to.equal(0);
@@ -147,6 +155,47 @@ forEachDatabase((name, open) =>
       );
       await db.close();
       expect(counts[0]).to.equal(counts[1]).and.be.above(0);
+    });
+
+    it('touch nothing of others that are made, or restored, at the same place', async () => {
+      const url = urlOf(stack.db);
+      writeFileSync(at('same.partial'), 'of another');
+      const both = await Promise.all([run(url, 'backup', at('same')), run(url, 'backup', at('same'), '--json')]);
+      expect(both.map(({ code }) => code).sort()).to.deep.equal([0, 1]);
+      const target = await lose();
+      writeFileSync(at('restored.sqlite.partial'), 'of another');
+      const ran = await run(target, 'restore', at('same'));
+      expect(ran.code, ran.errors).to.equal(0);
+      for (const file of ['same.partial', 'restored.sqlite.partial'])
+        expect(readFileSync(at(file), 'utf8')).to.equal('of another');
+    });
+
+    it('leave nothing behind when they are interrupted', async () => {
+      const { knex } = stack.db;
+      await knex.schema.createTable('filler', (columns) => columns.text('filler'));
+      await knex.batchInsert(
+        'filler',
+        Array.from({ length: 4_000 }, (_, count) => ({ filler: `${count}-`.repeat(1_000) })),
+        100,
+      );
+      const args = ['backup', at('cut'), '--json', '--manifest', at('manifest.json'), '--database', urlOf(stack.db)];
+      const backup = startProgram(['node', 'scripts/curvebook.mjs', ...args], {});
+      while (partialOf('cut') === undefined && backup.exitCode() === null) await setImmediate();
+      backup.kill('SIGTERM');
+      expect(await backup.ended, backup.output()).to.equal(1);
+      expect(JSON.parse(backup.output())).to.include({ ok: false, code: 'INTERRUPTED' });
+      expect(readdirSync(folder)).to.deep.equal(['manifest.json']);
+
+      expect((await run(urlOf(stack.db), 'backup', at('whole'))).code).to.equal(0);
+      const target = await lose();
+      const options = ['--manifest', at('manifest.json'), '--database', target];
+      // Interrupted at the first progress of the verification, when everything is in the tables.
+      const cut = await runCurvebook(['restore', at('whole'), ...options], undefined, () => true);
+      expect(cut.code, cut.output).to.equal(1);
+      expect(cut.errors).to.match(/interrupted; nothing was restored/);
+      expect((await run(target, 'status')).errors).to.match(/holds no ledger yet|There is no database/);
+      expect(readdirSync(folder).sort()).to.deep.equal(['manifest.json', 'whole']);
+      expect((await run(target, 'restore', at('whole'))).code).to.equal(0);
     });
 
     it('overwrite no file and no database', async () => {
@@ -195,6 +244,28 @@ forEachDatabase((name, open) =>
       expect(errors).to.match(/nothing was restored/);
       expect((await run(target, 'status')).errors).to.match(/holds no ledger yet|There is no database/);
     });
+
+    if (name === 'SQLite') {
+      it('print one result when a file appears at the target during the verification', async () => {
+        expect((await run(urlOf(stack.db), 'backup', at('good'))).code).to.equal(0);
+        const target = await lose();
+        const restoring = run(target, 'restore', at('good'), '--json');
+        while (partialOf('restored.sqlite') === undefined) await setImmediate();
+        writeFileSync(at('restored.sqlite'), 'of another');
+        const { code, output } = await restoring;
+        expect(code).to.equal(1);
+        expect(JSON.parse(output)).to.include({ ok: false, code: 'NOT_EMPTY' });
+        expect(readFileSync(at('restored.sqlite'), 'utf8')).to.equal('of another');
+      });
+
+      it('are restored into a file that has a name', async () => {
+        expect((await run(urlOf(stack.db), 'backup', at('good'))).code).to.equal(0);
+        for (const url of ['sqlite:', 'sqlite::memory:']) {
+          const { code, errors } = await run(url, 'restore', at('good'));
+          expect([code, errors]).to.deep.equal([1, 'DATABASE_URL must name the file to restore into: sqlite:<path>\n']);
+        }
+      });
+    }
 
     if (name === 'PostgreSQL') {
       it('say when the programs are missing', async () => {

@@ -10,6 +10,7 @@ import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import type { SuspenseItem } from '../../ledger/types.js';
 import { GAS } from '../support/custody.js';
 import { forEachDatabase, hasEveryTest } from '../support/db.js';
+import { runProgram } from '../support/console/program.js';
 import { runCurvebook } from '../support/console/terminal.js';
 import { operatorCommands } from '../support/console/operator.js';
 
@@ -62,6 +63,13 @@ forEachDatabase((name, open, openBare) =>
           'restore',
         ],
       ]);
+    });
+
+    once('end quietly when nobody reads what they print any more', async () => {
+      const script = 'node scripts/curvebook.mjs --help | true; echo "ended with ${PIPESTATUS[0]}"';
+      expect(await runProgram(['bash', '--norc', '-c', script], {})).to.deep.equal({ code: 0, output: 'ended with 0' });
+      const refused = 'node scripts/curvebook.mjs mkaer 2>&1 | true; echo "ended with ${PIPESTATUS[0]}"';
+      expect(await runProgram(['bash', '--norc', '-c', refused], {})).to.deep.equal({ code: 0, output: 'ended with 1' });
     });
 
     once('refuse what they do not know', async () => {
