@@ -11,10 +11,11 @@ import {
 } from '../../keepers/archive/import.js';
 import { carryOutPrune, planPrune, type PrunePlan } from '../../keepers/archive/prune.js';
 import { createFolderStore, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
-import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
+import { boundDeployment, openDb, withoutPassword } from '../../ledger/db/db.js';
 import type { Hex } from '../../core/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
+import { prepareKnownDb } from '../database.js';
 import { ConfigError, UsageError } from '../errors.js';
 import { CommandError } from './command-error.js';
 import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, type Io } from './command.js';
@@ -157,7 +158,7 @@ async function runImport({ line, io, config, store }: Run): Promise<number> {
   const db = await openDb(url);
   try {
     const isNew = (await boundDeployment(db)) === null;
-    await prepareDb(db, manifest.deploymentId);
+    await prepareKnownDb(db, manifest.deploymentId);
     const nothing = isNew ? `nothing was imported; ${withoutPassword(url)} was made and is empty` : 'nothing was done';
     const deps = { ...given, db };
     let plan: ImportPlan;

@@ -1,10 +1,11 @@
 import { relative, resolve } from 'node:path';
-import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
+import { boundDeployment, openDb, withoutPassword } from '../../ledger/db/db.js';
 import { backUp, restore } from '../../ledger/db/backup.js';
 import { DatabaseError } from '../../ledger/errors.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
 import { readEnvironment } from '../config.js';
+import { prepareKnownDb } from '../database.js';
 import { UsageError } from '../errors.js';
 import { commandConfig, print, type Io } from './command.js';
 import { interruptible } from './interrupt.js';
@@ -42,7 +43,7 @@ export async function runRestore(line: CommandLine, io: Io): Promise<number> {
     const verdicts: Awaited<ReturnType<typeof verifyDatabase>>[] = [];
     const check = async (db: Db): Promise<boolean> => {
       await expectDeployment(db, deploymentId, file);
-      await prepareDb(db, deploymentId);
+      await prepareKnownDb(db, deploymentId);
       const found = await verifyDatabase(db, { config, line, io, signal });
       verdicts.push(found);
       return found.code === 0;

@@ -7,7 +7,14 @@ export class CommandError extends Error {
       | 'INTERRUPTED'
       | 'ARCHIVE_MISSING'
       /** A process that `archive import` would disturb is running. */
-      | 'SERVER_RUNS',
+      | 'SERVER_RUNS'
+      // What was to be decided has been decided otherwise, or is no longer open.
+      | 'HALTED_MEANWHILE'
+      | 'REQUESTED_MEANWHILE'
+      | 'ITEM_CLOSED'
+      | 'ALREADY_DECIDED'
+      | 'DECIDED_MEANWHILE'
+      | 'BAD_ACCOUNT',
     message: string,
   ) {
     super(message);

@@ -7,8 +7,8 @@ import { readStandingHalt } from '../../keepers/watcher/status.js';
 import type { CommandLine } from '../arguments.js';
 import { EXIT_CAUSE_STANDS, EXIT_NOT_HALTED } from '../exit-codes.js';
 import { actsAfter, actsMeanwhile } from './acts.js';
+import { CommandError } from './command-error.js';
 import { commandConfig, commandRpc, print, withDatabase, type Io } from './command.js';
-import { RefusedError } from './refusal.js';
 
 /** Stops readiness, publication and settlement on purpose. */
 export async function runHalt(line: CommandLine, io: Io): Promise<number> {
@@ -21,7 +21,7 @@ export async function runHalt(line: CommandLine, io: Io): Promise<number> {
 }
 
 /**
- * Puts an end to halts: those that stand when it begins. Throws RefusedError `HALTED_MEANWHILE` when somebody has placed another one by the
+ * Puts an end to halts: those that stand when it begins. Throws CommandError `HALTED_MEANWHILE` when somebody has placed another one by the
  * time it would write.
  */
 export async function runResume(line: CommandLine, io: Io): Promise<number> {
@@ -53,7 +53,7 @@ export async function runResume(line: CommandLine, io: Io): Promise<number> {
     const also = async (tx: Transaction): Promise<void> => {
       const newer = standingHalts(await actsMeanwhile(tx, acts.at(-1)?.operatorSeq ?? 0)).at(-1);
       if (newer === undefined) return;
-      throw new RefusedError(
+      throw new CommandError(
         'HALTED_MEANWHILE',
         `somebody halted meanwhile, as act ${newer.operatorSeq}: ${newer.note}; nothing was resumed. Once that halt may end, too: curvebook resume again`,
       );

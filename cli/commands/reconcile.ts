@@ -17,9 +17,9 @@ import type { CommandLine } from '../arguments.js';
 import { type CommandConfig } from '../config.js';
 import { UsageError } from '../errors.js';
 import { EXIT_PENDING } from '../exit-codes.js';
+import { CommandError } from './command-error.js';
 import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
 import { RECONCILE_WAIT_MS } from './limits.js';
-import { RefusedError } from './refusal.js';
 
 const POLL_MS = 200;
 
@@ -124,7 +124,7 @@ async function carryOut(
   }
   const newest = await readPending(db.knex);
   if (newest !== null && newest.operatorSeq !== replaced?.operatorSeq) {
-    throw new RefusedError(
+    throw new CommandError(
       'REQUESTED_MEANWHILE',
       `somebody asked for another reconciliation meanwhile, as act ${newest.operatorSeq}; nothing was asked for. ` +
         'Let the watcher carry that out, then curvebook reconcile again',

@@ -20,8 +20,8 @@ import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
 import { actsMeanwhile } from './acts.js';
+import { CommandError } from './command-error.js';
 import { commandConfig, confirm, print, readAddress, withDatabase, type Io } from './command.js';
-import { RefusedError } from './refusal.js';
 
 /** Shows and assigns what no stored book or settlement explains. */
 export async function runSuspense(line: CommandLine, io: Io): Promise<number> {
@@ -105,14 +105,14 @@ async function assign(
     const stillOpen = new Set((await readSuspense(tx, { open: true })).map((row) => row.item));
     const before = acts.length === 0 ? 'nothing was assigned' : `${acts.length} of ${rows.length} were assigned before`;
     if (!stillOpen.has(item)) {
-      throw new RefusedError(
+      throw new CommandError(
         'ITEM_CLOSED',
         `${item} is not open any more: it was booked or explained meanwhile (curvebook suspense list --all); ${before}`,
       );
     }
     const newest = (await actsMeanwhile(tx, lastSeq)).findLast((act) => act.kind === 'assign' && act.item === item);
     if (newest !== undefined && newest.maker !== account) {
-      throw new RefusedError(
+      throw new CommandError(
         'DECIDED_MEANWHILE',
         `somebody decided meanwhile, by act ${newest.operatorSeq}, that ${item} goes to ${newest.maker} (${newest.note}); ${before}`,
       );
@@ -132,17 +132,17 @@ async function assign(
   return 0;
 }
 
-function alreadyDecided(decided: readonly (Decision & { item: string })[]): RefusedError {
+function alreadyDecided(decided: readonly (Decision & { item: string })[]): CommandError {
   const told = decided.map(
     ({ item, account, operatorSeq, note }) => `${item} is to be booked to ${account} by act ${operatorSeq} (${note})`,
   );
-  return new RefusedError(
+  return new CommandError(
     'ALREADY_DECIDED',
     `${told.join('; ')}; name ${told.length === 1 ? 'it' : 'each'} alone to decide otherwise, or wait until the next scan has booked it`,
   );
 }
 
-/** Throws RefusedError `BAD_ACCOUNT` for an address that nobody withdraws from: what is booked to it would be lost. */
+/** Throws CommandError `BAD_ACCOUNT` for an address that nobody withdraws from: what is booked to it would be lost. */
 function requireAccount(account: Address, { manifest }: CommandConfig, markets: readonly Market[]): void {
   const strange = new Map<string, string>([[ZeroAddress, 'the zero address']]);
   const tokens = [...manifest.tokens, ...markets.flatMap(({ base, quote }) => [base, quote])];
@@ -153,7 +153,7 @@ function requireAccount(account: Address, { manifest }: CommandConfig, markets: 
   }
   const what = strange.get(account);
   if (what === undefined) return;
-  throw new RefusedError(
+  throw new CommandError(
     'BAD_ACCOUNT',
     `${account} is ${what}, which nothing can be booked to: name the address of a maker, or operator`,
   );

@@ -69,7 +69,10 @@ forEachDatabase((name, open, openBare) =>
       const script = 'node scripts/curvebook.mjs --help | true; echo "ended with ${PIPESTATUS[0]}"';
       expect(await runProgram(['bash', '--norc', '-c', script], {})).to.deep.equal({ code: 0, output: 'ended with 0' });
       const refused = 'node scripts/curvebook.mjs mkaer 2>&1 | true; echo "ended with ${PIPESTATUS[0]}"';
-      expect(await runProgram(['bash', '--norc', '-c', refused], {})).to.deep.equal({ code: 0, output: 'ended with 1' });
+      expect(await runProgram(['bash', '--norc', '-c', refused], {})).to.deep.equal({
+        code: 0,
+        output: 'ended with 1',
+      });
     });
 
     once('refuse what they do not know', async () => {

@@ -292,6 +292,9 @@ describe('the guides', () => {
       // Codes of the database.
       ...captures(read('ledger/errors.ts'), /^ {2}\| '(\w+)'/gm),
       ...captures(read('ledger/transactions/partition-locks.ts'), /^ {2}\| '(\w+)'/gm),
+      // Of commands, and of the archive.
+      ...captures(read('cli/commands/command-error.ts'), /\| '(\w+)'/g),
+      ...captures(read('keepers/archive/format.ts'), /'(ARCHIVE_[A-Z]+)'/g),
     ]);
     const ofCode = read('docs/operators.md').slice(0, read('docs/operators.md').indexOf('| code | meaning |'));
     for (const text of [ofCode, read('docs/runbook.md'), read('README.md')])
