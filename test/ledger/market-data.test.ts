@@ -91,6 +91,8 @@ describe('candles and positions', () => {
         } else await world.trade();
       }
       expect(reversals).to.be.greaterThan(1);
+      // Enough to compare, however much the last reversals took back.
+      for (let i = 0; i < 40; i += 1) await world.trade();
       await compare(db, world.fills(), `at the end, seed ${seed}`);
       const markets = MARKETS;
       const counted = await verifyMarketData({ q: db.knex, markets, onProgress: () => undefined });
