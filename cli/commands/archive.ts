@@ -12,6 +12,7 @@ import {
 import { carryOutPrune, planPrune, type PrunePlan } from '../../keepers/archive/prune.js';
 import { createFolderStore, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
 import { boundDeployment, openDb, withoutPassword } from '../../ledger/db/db.js';
+import { isSqliteInUse } from '../../ledger/db/sole-user.js';
 import type { Hex } from '../../core/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
@@ -19,7 +20,6 @@ import { prepareKnownDb } from '../database.js';
 import { ConfigError, UsageError } from '../errors.js';
 import { CommandError } from './command-error.js';
 import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, type Io } from './command.js';
-import { isSqliteInUse } from './sole-user.js';
 
 const VERBS = ['list', 'check', 'export', 'import', 'prune'] as const;
 
