@@ -16,7 +16,7 @@ export function ProposalCheck() {
     acting.act(async () => {
       setChanges([]);
       if (chain === null) throw new Error(NO_CHAIN);
-      const found = await changesOf(chain, deployment, parseProposal(text, deployment.chain_id));
+      const found = await changesOf(chain.provider, deployment, parseProposal(text, deployment.chain_id));
       setChanges(found);
       const bad = found.filter(({ problem }) => problem !== null).length;
       if (bad > 0) throw new Error(`${bad} of ${found.length} calls are not to be signed as they are`);
