@@ -45,7 +45,10 @@ interface Runner {
   forget(): void;
 }
 
-/** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows its result. */
+/**
+ * Runs one swap at a time. Leaving the page ends the waiting, not the order or the transaction: the history shows the result of the one, and the other
+ * is among those that wait, of this account, until it is mined.
+ */
 export function useRun(taker: TakerClient | null, address: string | null): Runner {
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);

@@ -55,8 +55,12 @@ export interface Place {
 }
 
 /** A wallet that is read on the chain of the deployment alone: while it is on another one, the server's endpoint answers, or `WRONG_CHAIN` is thrown. */
-export function readsOf(wallet: Provider, { chain_id: chainId, rpc_url: url }: Place): Provider {
-  const rpc = url === null ? null : createRpc(url);
+export function readsOf(
+  wallet: Provider,
+  { chain_id: chainId, rpc_url: url }: Place,
+  fetcher?: typeof fetch,
+): Provider {
+  const rpc = url === null ? null : createRpc(url, fetcher);
   return {
     async request(ask) {
       try {
