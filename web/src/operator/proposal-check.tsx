@@ -36,6 +36,7 @@ export function ProposalCheck() {
         <input
           type="file"
           accept="application/json,.json"
+          disabled={acting.busy}
           onChange={({ target }) => {
             const [file] = target.files ?? [];
             if (file !== undefined) void file.text().then(check);
