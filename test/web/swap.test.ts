@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { parseTransaction } from 'viem';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
+import { CurvebookError } from '../../sdk/src/index.js';
+import { perform } from '../../web/src/swap/run.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
 import { entered, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
 import { keyProvider } from '../../web/src/wallet/key-provider.js';
@@ -180,6 +182,33 @@ describe('the swap page', () => {
     const elsewhere = wallet.request({ method: 'eth_sendTransaction', params: [{ ...params[0], chainId: '0x1' }] });
     expect(await elsewhere.catch(String)).to.contain('on chain 8453');
     expect(nonces.length).to.equal(4);
+  });
+
+  it('begins no further step once the page was left', async () => {
+    const swap = { sell: 'WETH', buy: 'USDC', amount: '1' };
+    for (const [mode, leftAt, expected] of [
+      ['gasless', 'first', ['first']],
+      ['gasless', 'allow', ['first', 'allow']],
+      ['gasless', 'never', ['first', 'allow', 'again']],
+      ['limit', 'first', ['first']],
+      ['limit', 'allow', ['first', 'allow']],
+      ['limit', 'never', ['first', 'allow', 'again']],
+    ] as const) {
+      const leaving = new AbortController();
+      const asked: string[] = [];
+      const ask = (name: string): void => {
+        asked.push(name);
+        if (name === leftAt) leaving.abort();
+      };
+      const job = (): Promise<never> => {
+        ask(asked.length === 0 ? 'first' : 'again');
+        return Promise.reject(new CurvebookError(asked.length === 1 ? 'APPROVAL_NEEDED' : 'REFUSED', ''));
+      };
+      const taker = { swapGasless: job, placeLimit: job, allowGasless: async () => ask('allow') };
+      const wanted = { mode, swap: { ...swap, minBuy: '1', validForSec: 60 } };
+      await perform(taker as never, wanted, () => undefined, leaving.signal).catch(() => undefined);
+      expect(asked, `${mode}, left at ${leftAt}`).to.deep.equal(expected);
+    }
   });
 
   it('hands typed data to wallets with the type of its domain, and integers as text', () => {

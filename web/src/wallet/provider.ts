@@ -49,7 +49,7 @@ export async function onChain<T>(provider: Provider, chainId: number, job: () =>
 }
 
 /** What says where a deployment is, and who can be asked there. */
-export interface Place {
+interface Place {
   chain_id: number;
   rpc_url: string | null;
 }
