@@ -18,10 +18,10 @@ const deployment = {
 } as unknown as Deployment;
 
 const word = (value: bigint | string): string => BigInt(value).toString(16).padStart(64, '0');
-/** A chain on which every view returns one word. */
-const chainOf = (answer: bigint, code = '0x60') => ({
+/** The chain of the deployment, on which every view returns one word; what is named answers otherwise. */
+const chainOf = (answer: bigint, { code = '0x60', chainId = '0x2105', view = `0x${word(answer)}` } = {}) => ({
   request: async ({ method }: { method: string }): Promise<unknown> =>
-    method === 'eth_getCode' ? code : `0x${word(answer)}`,
+    ({ eth_getCode: code, eth_chainId: chainId, eth_call: view })[method] ?? `0x${word(answer)}`,
 });
 const encoded = (abi: unknown, method: string, args: readonly unknown[]): string =>
   new Interface(abi as InterfaceAbi).encodeFunctionData(method, args);
@@ -87,8 +87,8 @@ describe('a proposal of the owner on the operator page', () => {
 
   it('warns of whatever a command would not propose', async () => {
     const delay = custodian('setWithdrawDelay', [600]);
-    const problems = async (call: { to: string; value: string; data: string }, code?: string) =>
-      (await changesOf(chainOf(1n, code), deployment, [call]))[0]?.problem;
+    const problems = async (call: { to: string; value: string; data: string }, code = '0x60') =>
+      (await changesOf(chainOf(1n, { code }), deployment, [call]))[0]?.problem;
     expect(await problems({ to: SOMEBODY, value: '0', data: delay })).to.contain('no contract of the deployment');
     expect(await problems({ to: CUSTODIAN, value: '1', data: delay })).to.contain('sends 1 wei');
     expect(await problems({ to: CUSTODIAN, value: '0', data: `${delay}ff` })).to.contain('not encoded as usual');
@@ -97,5 +97,55 @@ describe('a proposal of the owner on the operator page', () => {
     const upgrade = custodian('upgradeToAndCall', [SOMEBODY, '0x']);
     expect(await problems({ to: CUSTODIAN, value: '0', data: upgrade }, '0x')).to.contain('no code');
     expect(await problems({ to: CUSTODIAN, value: '0', data: upgrade })).to.equal(null);
+  });
+
+  it('reads the call within an upgrade like any other, with its own now and then', async () => {
+    const upgrade = (inner: string) => [
+      { to: CUSTODIAN, value: '0', data: custodian('upgradeToAndCall', [BOOK, inner]) },
+      { to: CUSTODIAN, value: '0', data: custodian('setWithdrawDelay', [600]) },
+    ];
+    const rows = async (inner: string) => changesOf(chainOf(0n), deployment, upgrade(inner));
+    const within = 'custodian, by the upgrade';
+    const hidden = await rows(custodian('setPoster', [SOMEBODY, true]));
+    expect(hidden.map(({ contract }) => contract)).to.deep.equal(['custodian', within, 'custodian']);
+    expect(hidden[0]?.after).to.contain('then makes the call below');
+    expect(hidden[1]).to.deep.equal({
+      ...{ contract: within, call: `setPoster(${SOMEBODY}, true)` },
+      ...{ before: 'not allowed', after: 'allowed', problem: null },
+    });
+    expect((await rows('0x')).map(({ contract }) => contract)).to.deep.equal(['custodian', 'custodian']);
+    const setPoster = custodian('setPoster', [SOMEBODY, true]);
+    for (const [inner, says] of [
+      ['0x12345678', 'no call that the contract has'],
+      [`${setPoster}00`, 'not encoded as usual'],
+      [custodian('renounceOwnership', []), 'no setting'],
+      [custodian('transferOwnership', [SOMEBODY]), null],
+      // Whatever stands within could go on like this; the code that it would run is not what the first one names.
+      [custodian('upgradeToAndCall', [SOMEBODY, setPoster]), 'an upgrade within an upgrade'],
+    ] as const) {
+      const [, row] = await rows(inner);
+      expect(row?.contract, inner).to.equal(within);
+      if (says === null) expect(row?.problem).to.equal(null);
+      else expect(row?.problem, inner).to.contain(says);
+    }
+  });
+
+  it('takes nothing for an answer that is none, or that is of another chain', async () => {
+    const setPoster = { to: CUSTODIAN, value: '0', data: custodian('setPoster', [SOMEBODY, true]) };
+    const failure = (chain: Parameters<typeof changesOf>[0], calls = [setPoster]) =>
+      changesOf(chain, deployment, calls).catch((error: unknown) => error);
+    expect(await failure(chainOf(1n, { view: '0x' }))).to.include({ code: 'NO_CONTRACT' });
+    const market = `0x${word(7n)}`;
+    const setSeq = { to: BOOK, value: '0', data: encoded(CONTRACT_ABIS.curveBook, 'setSeq', [market, 9]) };
+    expect(await failure(chainOf(1n), [setSeq]), 'one word for fourteen').to.include({ code: 'NO_CONTRACT' });
+    expect(await failure(chainOf(1n, { chainId: '0x1' }))).to.include({ code: 'WRONG_CHAIN' });
+    // The wallet goes to another chain while it is asked.
+    let asked = 0;
+    const chain = chainOf(1n);
+    const moving = {
+      request: (ask: { method: string }) =>
+        ask.method === 'eth_chainId' ? Promise.resolve(asked++ === 0 ? '0x2105' : '0x1') : chain.request(ask),
+    };
+    expect(await failure(moving)).to.include({ code: 'WRONG_CHAIN' });
   });
 });

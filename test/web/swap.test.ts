@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { parseTransaction } from 'viem';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
+import { CurvebookError } from '../../sdk/src/index.js';
+import { perform } from '../../web/src/swap/run.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
 import { entered, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
 import { keyProvider } from '../../web/src/wallet/key-provider.js';
@@ -11,6 +13,7 @@ import { decoded, revertName } from '../../web/src/wallet/errors.js';
 import { signerOf, typedDataJson } from '../../web/src/wallet/signer.js';
 import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 
+const HASH = `0x${'ab'.repeat(32)}`;
 const weth = { symbol: 'WETH', address: `0x42${'0'.repeat(37)}6`, decimals: 18 };
 const usdc = { symbol: 'USDC', address: `0x${'43'.repeat(20)}`, decimals: 6 };
 const contracts = {
@@ -127,7 +130,7 @@ describe('the swap page', () => {
           eth_chainId: '0x2105',
           eth_call: '0x',
           eth_estimateGas: '0x1a6f7',
-          eth_sendTransaction: '0xab',
+          eth_sendTransaction: HASH,
         };
         return Promise.resolve({ ...known, ...answers }[method]);
       },
@@ -143,9 +146,9 @@ describe('the swap page', () => {
       eth_getTransactionByHash: { nonce: '0x0' },
       eth_getTransactionReceipt: { status: '0x1' },
     });
-    expect(await signer.sendTransaction?.(transaction)).to.equal('0xab');
+    expect(await signer.sendTransaction?.(transaction)).to.equal(HASH);
     const gas = `0x${Math.ceil((0x1a6f7 * 4) / 3).toString(16)}`;
-    expect(sent).to.deep.equal([{ from: address, ...transaction, gas }]);
+    expect(sent).to.deep.equal([{ from: address, ...transaction, gas, chainId: '0x2105' }]);
   });
 
   it('does not wait for a transaction whose place another one took', async () => {
@@ -170,12 +173,42 @@ describe('the swap page', () => {
       },
     };
     const wallet = keyProvider(`0x${'7'.repeat(64)}`, rpc);
-    const params = [{ to: `0x${'55'.repeat(20)}`, data: '0x', gas: '0x5208' }];
+    const params = [{ to: `0x${'55'.repeat(20)}`, data: '0x', gas: '0x5208', chainId: '0x2105' }];
     expect(await wallet.request({ method: 'eth_sendTransaction', params })).to.equal('0xab');
     expect(nonces).to.deep.equal([0, 1, 2]);
     const failure = await wallet.request({ method: 'eth_sendTransaction', params }).catch((error: unknown) => error);
     expect(failure).to.be.an('error').with.property('message', 'execution reverted');
     expect(nonces.length).to.equal(4);
+    const elsewhere = wallet.request({ method: 'eth_sendTransaction', params: [{ ...params[0], chainId: '0x1' }] });
+    expect(await elsewhere.catch(String)).to.contain('on chain 8453');
+    expect(nonces.length).to.equal(4);
+  });
+
+  it('begins no further step once the page was left', async () => {
+    const swap = { sell: 'WETH', buy: 'USDC', amount: '1' };
+    for (const [mode, leftAt, expected] of [
+      ['gasless', 'first', ['first']],
+      ['gasless', 'allow', ['first', 'allow']],
+      ['gasless', 'never', ['first', 'allow', 'again']],
+      ['limit', 'first', ['first']],
+      ['limit', 'allow', ['first', 'allow']],
+      ['limit', 'never', ['first', 'allow', 'again']],
+    ] as const) {
+      const leaving = new AbortController();
+      const asked: string[] = [];
+      const ask = (name: string): void => {
+        asked.push(name);
+        if (name === leftAt) leaving.abort();
+      };
+      const job = (): Promise<never> => {
+        ask(asked.length === 0 ? 'first' : 'again');
+        return Promise.reject(new CurvebookError(asked.length === 1 ? 'APPROVAL_NEEDED' : 'REFUSED', ''));
+      };
+      const taker = { swapGasless: job, placeLimit: job, allowGasless: async () => ask('allow') };
+      const wanted = { mode, swap: { ...swap, minBuy: '1', validForSec: 60 } };
+      await perform(taker as never, wanted, () => undefined, leaving.signal).catch(() => undefined);
+      expect(asked, `${mode}, left at ${leftAt}`).to.deep.equal(expected);
+    }
   });
 
   it('hands typed data to wallets with the type of its domain, and integers as text', () => {

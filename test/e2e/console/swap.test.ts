@@ -244,6 +244,41 @@ if (hasBrowser()) {
       await receipt.getByText('Gave 0.1 WETH, got').waitFor();
     });
 
+    it('keeps what is not mined yet over a reload, looks for it, and sends no second one unasked', async () => {
+      await page.goto(`${url}/swap`);
+      await page.getByRole('button', { name: 'Connect Stand-in' }).click();
+      const prepared = async (): Promise<void> => {
+        await page.getByLabel('You sell', { exact: true }).fill('0.11');
+        await page.getByRole('radio', { name: /^Direct/ }).check();
+      };
+      await prepared();
+      await page.evaluate("standIn.does('hold')");
+      const progress = page.getByRole('region', { name: 'Progress' });
+      const waiting = page.getByRole('list', { name: 'Transactions that wait' });
+      // The allowance comes first, unless the account has given one that is larger.
+      const waits = waiting.getByText(/(?:allowance|swap) of 0\.11 WETH waits to be mined: 0x/);
+      const close = progress.getByRole('button', { name: 'Close' });
+      await pressUntilDone(swapButton(), {
+        ...{ taken: progress, done: waits, failed: progress.getByRole('alert') },
+        again: async () => {
+          if (await close.isVisible()) await close.click();
+        },
+      });
+      await page.reload();
+      await waits.waitFor();
+      await prepared();
+      const asks = page.getByRole('alert').filter({ hasText: 'still waits to be mined' });
+      await swapButton().click();
+      await asks.waitFor();
+      await page.getByRole('button', { name: 'Send nothing' }).click();
+      await asks.waitFor({ state: 'detached' });
+      expect(await progress.count()).to.equal(0);
+      await page.evaluate("standIn.does('obey')");
+      await waiting.getByText('is on the chain').waitFor();
+      await waiting.getByRole('button', { name: 'Close' }).click();
+      await waiting.waitFor({ state: 'detached' });
+    });
+
     it('swaps nothing while the platform is halted, and says so', async () => {
       await page.goto(url);
       await page.getByRole('button', { name: 'Halt' }).click();

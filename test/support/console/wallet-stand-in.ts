@@ -1,6 +1,6 @@
 /**
  * A wallet in the page that announces itself (EIP-6963), or only calls itself `window.ethereum` as older ones do, and behaves as configured: it
- * accepts, refuses, changes its chain or its account.
+ * accepts, refuses, changes its chain or its account, or says of what it sent that it is not mined (`hold`), also after a reload.
  */
 interface StandInOptions {
   /** Accounts that the node itself signs for. */
@@ -13,7 +13,14 @@ interface StandInOptions {
 export function walletStandIn({ addresses, rpcUrl, isInjected = false }: StandInOptions): void {
   const listeners: Record<string, ((value: unknown) => void)[]> = {};
   const tell = (event: string, value: unknown): void => (listeners[event] ?? []).forEach((listener) => listener(value));
-  let mode = 'obey';
+  const scope = globalThis as unknown as {
+    standIn: object;
+    ethereum?: object;
+    sessionStorage: { getItem(name: string): string | null; setItem(name: string, value: string): void };
+    dispatchEvent(event: Event): void;
+    addEventListener(name: string, listener: () => void): void;
+  };
+  let mode = scope.sessionStorage.getItem('standIn') ?? 'obey';
   let at: number | null = 0;
   let chainId: string | null = null;
 
@@ -40,6 +47,8 @@ export function walletStandIn({ addresses, rpcUrl, isInjected = false }: StandIn
       }
       if (mode === 'refuse' && /^eth_(?:sendTransaction|signTypedData)/.test(method))
         throw Object.assign(new Error('User rejected the request.'), { code: 4001 });
+      if (mode === 'hold' && method === 'eth_getTransactionReceipt') return null;
+      if (mode === 'hold' && method === 'eth_getTransactionCount') return '0x0';
       return node(method, params);
     },
     on: (event: string, listener: (value: unknown) => void) => void (listeners[event] ??= []).push(listener),
@@ -47,14 +56,11 @@ export function walletStandIn({ addresses, rpcUrl, isInjected = false }: StandIn
       listeners[event] = (listeners[event] ?? []).filter((one) => one !== listener);
     },
   };
-  const scope = globalThis as unknown as {
-    standIn: object;
-    ethereum?: object;
-    dispatchEvent(event: Event): void;
-    addEventListener(name: string, listener: () => void): void;
-  };
   scope.standIn = {
-    does: (what: string) => void (mode = what),
+    does(what: string) {
+      mode = what;
+      scope.sessionStorage.setItem('standIn', what);
+    },
     goesTo(chain: string) {
       chainId = chain;
       tell('chainChanged', chain);

@@ -8,27 +8,36 @@ import type { Loadable } from '../loadable.js';
 import { LIST_PLACES, shortHex, shown } from '../numbers.js';
 import { usePlatform } from '../platform.js';
 import { Age } from '../states.js';
+import { useOnce } from '../wallet/pending-view.js';
 import { Said, useActing } from './acting.js';
 import type { Limits } from './steps.js';
 
 interface BalancesProps {
+  address: string;
   limits: Loadable<Limits>;
   custody: MakerClient | null;
 }
 
 /** What the account has in the ledger, what of it open orders and withdrawals lean on, and what is left for new ones. */
-export function Balances({ limits: { data: limits, atMs }, custody }: BalancesProps) {
+export function Balances({ address, limits: { data: limits, atMs }, custody }: BalancesProps) {
   const { status } = useShown();
   const acting = useActing();
+  const once = useOnce(address, '', (_act, token) => withdraw(token));
   if (limits === null) return <p role="status">Loading balances …</p>;
   const rows = limits.ledger.balances;
   // The stream tells at once that the ledger is ready again; what was read before says otherwise until it is read anew.
   const isReady = limits.ledger.ready || (status.data?.ready === true && (status.atMs ?? 0) > (atMs ?? 0));
-  const withdraw = (token: string, units: string): void =>
+
+  /** Asks for all of a token that is free now. */
+  function withdraw(token: string): void {
+    const units = limits?.ledger.balances.find((row) => row.token === token)?.available;
+    if (units === undefined || !isSome(units)) return;
     acting.act(async () => {
       await custody?.requestWithdraw(token, units);
       return `the request of ${units} ${token} is on the chain; the ledger reads it with its block`;
     });
+  }
+
   return (
     <section aria-label="Inventory">
       <h2>Inventory against its limits</h2>
@@ -68,12 +77,12 @@ export function Balances({ limits: { data: limits, atMs }, custody }: BalancesPr
                 <Amount value={row.available} />
                 <Amount value={row.net_capital} />
                 <td>
-                  {/^[^-]*[1-9]/.test(row.available) && (
+                  {isSome(row.available) && (
                     <button
                       type="button"
                       disabled={custody === null || acting.busy}
                       aria-label={`Withdraw all ${row.token} that is free`}
-                      onClick={() => withdraw(row.token, row.available)}
+                      onClick={() => once.ask('requestWithdraw', row.token)}
                     >
                       Withdraw all
                     </button>
@@ -84,10 +93,13 @@ export function Balances({ limits: { data: limits, atMs }, custody }: BalancesPr
           </tbody>
         </table>
       </div>
+      {once.question}
       <Said acting={acting} />
     </section>
   );
 }
+
+const isSome = (amount: string): boolean => /^[^-]*[1-9]/.test(amount);
 
 /** An amount in a list; all its digits are in the title. */
 function Amount({ value }: { value: string }) {

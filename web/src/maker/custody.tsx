@@ -7,6 +7,8 @@ import { useNowMs } from '../platform.js';
 import { entered } from '../swap/terms.js';
 import { TransactionLink } from '../swap/receipt.js';
 import { useBalance } from '../wallet/balance.js';
+import type { Act } from '../wallet/pending.js';
+import { PendingList, useOnce } from '../wallet/pending-view.js';
 import type { Session } from '../wallet/session.js';
 import { Said, useActing } from './acting.js';
 import { whenReady } from './when-ready.js';
@@ -26,17 +28,25 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
   const acting = useActing();
   const token = deployment.tokens.find((one) => one.address === address) ?? deployment.tokens[0];
   const balance = useBalance(session, { address });
+  const once = useOnce(session.address, `${address}/${text}`, move);
   if (token === undefined) return null;
   const amount = entered(text, token);
-  const plain = amount.units === null ? null : formatUnits(amount.units, token.decimals);
-  const move = (name: string, job: (amount: string) => Promise<string>): void => {
-    if (plain === null) return;
+
+  /** Moves what is typed now. */
+  function move(act: Act): void {
+    if (token === undefined) return;
+    const { units } = entered(text, token);
+    if (units === null) return;
+    const plain = formatUnits(units, token.decimals);
     acting.act(async () => {
-      await job(plain);
+      if (act === 'deposit') await custody.deposit(token.symbol, plain);
+      else await custody.requestWithdraw(token.symbol, plain);
       setText('');
+      const name = act === 'deposit' ? 'the deposit' : 'the request';
       return `${name} of ${plain} ${token.symbol} is on the chain; the ledger reads it with its block`;
     });
-  };
+  }
+
   return (
     <section aria-label="Custody" id="custody">
       <div className="ticket">
@@ -76,22 +86,24 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
         <div className="row">
           <button
             type="button"
-            disabled={plain === null || acting.busy}
-            onClick={() => move('the deposit', (units) => custody.deposit(token.symbol, units))}
+            disabled={amount.units === null || acting.busy}
+            onClick={() => once.ask('deposit', token.symbol)}
           >
             Deposit
           </button>
           <button
             type="button"
-            disabled={plain === null || acting.busy}
-            onClick={() => move('the request', (units) => custody.requestWithdraw(token.symbol, units))}
+            disabled={amount.units === null || acting.busy}
+            onClick={() => once.ask('requestWithdraw', token.symbol)}
           >
             Request a withdrawal
           </button>
         </div>
+        {once.question}
+        <PendingList session={session} />
         <Said acting={acting} />
       </div>
-      <Timeline custody={custody} withdrawals={withdrawals} />
+      <Timeline {...{ session, custody, withdrawals }} />
       {withdrawals !== null && <Events withdrawals={withdrawals} />}
     </section>
   );
@@ -100,7 +112,7 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
 type Withdrawal = Withdrawals['withdrawals'][number];
 
 /** What is on its way out of custody, each with its steps. */
-function Timeline({ custody, withdrawals }: { custody: MakerClient; withdrawals: Withdrawals | null }) {
+function Timeline({ session, custody, withdrawals }: CustodyProps) {
   if (withdrawals === null) return <p role="status">Loading withdrawals …</p>;
   const under = withdrawals.withdrawals.filter(({ state }) => state !== 'none');
   if (under.length === 0) return <p role="status">No withdrawal is under way.</p>;
@@ -108,18 +120,28 @@ function Timeline({ custody, withdrawals }: { custody: MakerClient; withdrawals:
     <ul className="timeline" aria-label="Withdrawals under way">
       {under.map((one) => (
         <li key={one.token}>
-          <Steps withdrawal={one} custody={custody} />
+          <Steps {...{ session, custody }} withdrawal={one} />
         </li>
       ))}
     </ul>
   );
 }
 
-function Steps({ withdrawal, custody }: { withdrawal: Withdrawal; custody: MakerClient }) {
+function Steps({
+  session,
+  withdrawal,
+  custody,
+}: Pick<CustodyProps, 'session' | 'custody'> & { withdrawal: Withdrawal }) {
   const { token, state, outstanding, claim, ready_at_sec: readyAtSec, settles_from_ms: settlesFromMs } = withdrawal;
   const { requests_short: requestsShort } = withdrawal;
   const nowMs = useNowMs();
   const acting = useActing();
+  const once = useOnce(session.address, token, () =>
+    acting.act(async () => {
+      await whenReady(() => custody.executeWithdraw(token));
+      return `${claim} ${token} are in your wallet`;
+    }),
+  );
   const leftSec = readyAtSec === null ? null : Math.max(0, readyAtSec - Math.floor(nowMs / 1_000));
   const settlesInSec = settlesFromMs === null ? 0 : Math.max(0, Math.ceil((settlesFromMs - nowMs) / 1_000));
   const isReady = state === 'settled' && leftSec === 0;
@@ -143,20 +165,12 @@ function Steps({ withdrawal, custody }: { withdrawal: Withdrawal; custody: Maker
               : '✓ to be had'}
         </li>
         <li>
-          <button
-            type="button"
-            disabled={!isReady || acting.busy}
-            onClick={() =>
-              acting.act(async () => {
-                await whenReady(() => custody.executeWithdraw(token));
-                return `${claim} ${token} are in your wallet`;
-              })
-            }
-          >
+          <button type="button" disabled={!isReady || acting.busy} onClick={() => once.ask('executeWithdraw', token)}>
             Execute
           </button>
         </li>
       </ol>
+      {once.question}
       {requestsShort > 0 && (
         <p className="caption">
           What you asked for last is settled beside other withdrawals, once the claim that stands is executed, or after{' '}

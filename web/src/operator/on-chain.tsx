@@ -3,31 +3,31 @@ import type { Status } from '../market-context.js';
 import { useShown } from '../market-context.js';
 import { shortHex, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
-import { createRpc } from '../wallet/provider.js';
-import type { Provider } from '../wallet/provider.js';
+import { chainOf, onChain } from '../wallet/provider.js';
 import { useWallets } from '../wallet/session.js';
 import { contractRows, signerRows, solvencyRows } from './chain.js';
 
-/** The chain as whoever acts sees it, or by the endpoint that the server names; null without either. */
-export function useChain(): Provider | null {
+/** The deployment's chain as the wallet sees it that is there, or by the endpoint that the server names; null without either. */
+export function useChain(): ReturnType<typeof chainOf> {
   const { deployment } = useShown();
   const { session } = useWallets();
-  return useMemo(
-    () => session?.provider ?? (deployment.rpc_url === null ? null : createRpc(deployment.rpc_url)),
-    [session?.provider, deployment.rpc_url],
-  );
+  return useMemo(() => chainOf(session, deployment), [session, deployment]);
 }
 
 export const NO_CHAIN =
-  'The chain is asked by your wallet, or by PUBLIC_RPC_URL where the operator names one: connect a wallet.';
+  'The chain is asked by your wallet, or by PUBLIC_RPC_URL where the operator names one: connect a wallet that is on it.';
 
 /** Per token: what the ledger holds, and what the custodian has on the chain. */
 export function Solvency() {
   const { deployment } = useShown();
   const chain = useChain();
   const rows = useRead(
-    chain === null ? null : 'solvency',
-    async (read) => (chain === null ? [] : solvencyRows(chain, deployment, await read.status())),
+    chain === null ? null : `solvency/${chain.source}`,
+    async (read) => {
+      if (chain === null) return [];
+      const status = await read.status();
+      return onChain(chain.provider, deployment.chain_id, () => solvencyRows(chain.provider, deployment, status));
+    },
     4_000,
   );
   return (
@@ -81,14 +81,14 @@ export function ChainRoles({ status }: { status: Status }) {
   // Keys that were in use before may still have rights.
   const signers = [...new Set([...named, ...status.transactions.map(({ signer }) => signer)])];
   const rows = useRead(
-    chain === null ? null : `roles/${signers.join()}`,
+    chain === null ? null : `roles/${chain.source}/${signers.join()}`,
     async () =>
       chain === null
         ? null
-        : {
-            contracts: await contractRows(chain, deployment),
-            signers: await signerRows(chain, deployment, signers),
-          },
+        : onChain(chain.provider, deployment.chain_id, async () => ({
+            contracts: await contractRows(chain.provider, deployment),
+            signers: await signerRows(chain.provider, deployment, signers),
+          })),
     10_000,
   );
   if (chain === null) return <p role="status">{NO_CHAIN}</p>;

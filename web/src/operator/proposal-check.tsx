@@ -16,7 +16,7 @@ export function ProposalCheck() {
     acting.act(async () => {
       setChanges([]);
       if (chain === null) throw new Error(NO_CHAIN);
-      const found = await changesOf(chain, deployment, parseProposal(text, deployment.chain_id));
+      const found = await changesOf(chain.provider, deployment, parseProposal(text, deployment.chain_id));
       setChanges(found);
       const bad = found.filter(({ problem }) => problem !== null).length;
       if (bad > 0) throw new Error(`${bad} of ${found.length} calls are not to be signed as they are`);
@@ -36,6 +36,7 @@ export function ProposalCheck() {
         <input
           type="file"
           accept="application/json,.json"
+          disabled={acting.busy}
           onChange={({ target }) => {
             const [file] = target.files ?? [];
             if (file !== undefined) void file.text().then(check);

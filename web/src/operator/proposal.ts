@@ -4,9 +4,11 @@
  */
 import type { Address } from '../../../core/types.js';
 import { formatUnits } from '../../../core/amounts.js';
+import { CurvebookError } from '../../../sdk/src/index.js';
 import { keccak256, keccakText, hexToBytes } from '../../../sdk/src/hash.js';
 import { callData } from '../../../sdk/src/wallet.js';
 import type { Deployment } from '../market-context.js';
+import { onChain } from '../wallet/provider.js';
 import type { Provider } from '../wallet/provider.js';
 import { IMPLEMENTATION_SLOT } from './chain.js';
 
@@ -102,19 +104,25 @@ function bytesAt(body: string, i: number, from: number): string | null {
   return /^0*$/.test(padding) && body.length >= start + digits ? `0x${body.slice(start, start + digits)}` : null;
 }
 
-/** What each call would change, in the order of the file; each beside the chain as it is before the first of them. */
-export async function changesOf(
+/**
+ * What each call would change, in the order of the file; each beside the chain as it is before the first of them. A call that an upgrade makes follows
+ * the upgrade. Throws CurvebookError `WRONG_CHAIN` where the provider is on another chain, and `NO_CONTRACT` where a contract does not answer as it should.
+ */
+export function changesOf(
   provider: Provider,
   deployment: Deployment,
   calls: readonly ProposedCall[],
 ): Promise<Change[]> {
-  return Promise.all(calls.map((call) => changeOf(createLook(provider), deployment, call)));
+  const look = createLook(provider);
+  return onChain(provider, deployment.chain_id, async () =>
+    (await Promise.all(calls.map((call) => changesBy(look, deployment, call)))).flat(),
+  );
 }
 
 /** Reads of the chain at its newest block. */
 interface Look {
-  /** Words that a view function returns. */
-  words(to: string, signature: string, ...args: (Address | bigint)[]): Promise<bigint[]>;
+  /** Words that a view function returns; at least one. */
+  words(to: string, signature: string, ...args: (Address | bigint)[]): Promise<[bigint, ...bigint[]]>;
   slot(address: string, slot: string): Promise<bigint>;
   /** Null where there is no code. */
   codeHash(address: string): Promise<string | null>;
@@ -125,7 +133,9 @@ function createLook(provider: Provider): Look {
     async words(to, signature, ...args) {
       const call = { to, data: callData(signature, args) };
       const answer = (await provider.request({ method: 'eth_call', params: [call, 'latest'] })) as string;
-      return (answer.slice(2).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`));
+      const [first, ...rest] = (answer.slice(2).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`));
+      if (first === undefined) throw new CurvebookError('NO_CONTRACT', `${to} does not answer ${signature}`);
+      return [first, ...rest];
     },
     slot: async (address, slot) =>
       BigInt((await provider.request({ method: 'eth_getStorageAt', params: [address, slot, 'latest'] })) as string),
@@ -136,24 +146,44 @@ function createLook(provider: Provider): Look {
   };
 }
 
-async function changeOf(look: Look, deployment: Deployment, { to, value, data }: ProposedCall): Promise<Change> {
+function unread(contract: string, data: string, problem: string): Change {
+  return { contract, call: data.length > 74 ? `${data.slice(0, 74)}…` : data, before: '–', after: '–', problem };
+}
+
+async function changesBy(look: Look, deployment: Deployment, { to, value, data }: ProposedCall): Promise<Change[]> {
   const found = Object.entries(deployment.contracts).find(([, { address }]) => address === to);
-  const unknown = (problem: string, contract = to): Change => ({
-    ...{ contract, call: data.length > 74 ? `${data.slice(0, 74)}…` : data, before: '–', after: '–', problem },
-  });
-  if (found === undefined) return unknown('this address is no contract of the deployment');
-  const [name, { address, abi }] = found;
-  if (value !== '0') return unknown(`it sends ${value} wei, and no call of the owner does`, name);
+  if (found === undefined) return [unread(to, data, 'this address is no contract of the deployment')];
+  const [name, contract] = found;
+  if (value !== '0') return [unread(name, data, `it sends ${value} wei, and no call of the owner does`)];
+  const asked = { look, deployment, ...contract };
+  const change = await changeOf(name, data, asked);
+  const upgrade = decodeCall(contract.abi, data);
+  const { data: inner = '0x' } = upgrade?.name === UPGRADE ? upgrade.args : {};
+  if (inner === '0x') return [change];
+  // The proxy makes it as the owner, right after: whatever the owner may do, it may do.
+  const within = `${name}, by the upgrade`;
+  const isUpgrade = decodeCall(contract.abi, inner)?.name === UPGRADE;
+  return [
+    change,
+    isUpgrade ? unread(within, inner, 'an upgrade within an upgrade') : await changeOf(within, inner, asked),
+  ];
+}
+
+/** What one call to a contract would change. */
+async function changeOf(
+  name: string,
+  data: string,
+  { abi, ...asked }: Omit<Asked, 'args'> & { abi: unknown },
+): Promise<Change> {
   const call = decodeCall(abi, data);
-  if (call === null) return unknown('these data are no call that the contract has, or not encoded as usual', name);
+  if (call === null) return unread(name, data, 'these data are no call that the contract has, or not encoded as usual');
   const text = `${call.name}(${Object.values(call.args).join(', ')})`;
   const reader = CHANGES[call.name];
   if (reader === undefined) {
     const problem = 'this function is no setting that the owner changes by a command';
     return { contract: name, call: text, before: '–', after: '–', problem };
   }
-  const change = await reader({ look, deployment, address, args: call.args });
-  return { contract: name, call: text, problem: null, ...change };
+  return { contract: name, call: text, problem: null, ...(await reader({ ...asked, args: call.args })) };
 }
 
 interface Asked {
@@ -171,7 +201,7 @@ const asAddress = (word: bigint): string => `0x${word.toString(16).padStart(40, 
 const right =
   (getter: string, argument: string): Reader =>
   async ({ look, address, args }) => {
-    const [has = 0n] = await look.words(address, `${getter}(address)`, args[argument] as Address);
+    const [has] = await look.words(address, `${getter}(address)`, args[argument] as Address);
     const word = (is: boolean): string => (is ? 'allowed' : 'not allowed');
     return { before: word(has === 1n), after: word(args.allowed === 'true') };
   };
@@ -183,12 +213,17 @@ const marketSetting =
   (field: keyof typeof STATE, argument: string, say: (value: string) => string): Reader =>
   async ({ look, deployment, address, args }) => {
     const words = await look.words(address, 'marketState(bytes32)', BigInt(args.market ?? '0x0'));
+    const wordAt = (place: number): bigint => {
+      const word = words[place];
+      if (word === undefined) throw new CurvebookError('NO_CONTRACT', `${address} does not answer marketState whole`);
+      return word;
+    };
     const symbol = (place: number): string => {
-      const token = asAddress(words[place] ?? 0n);
+      const token = asAddress(wordAt(place));
       return deployment.tokens.find((one) => one.address === token)?.symbol ?? token;
     };
     const pair = `${symbol(STATE.base)}-${symbol(STATE.quote)}`;
-    const now = (words[STATE[field]] ?? 0n).toString();
+    const now = wordAt(STATE[field]).toString();
     const next = args[argument] ?? '';
     const flag: Readonly<Record<string, string>> = { true: '1', false: '0' };
     return { before: `${pair}: ${say(now)}`, after: `${pair}: ${say(flag[next] ?? next)}` };
@@ -197,17 +232,20 @@ const marketSetting =
 const PPM_PLACES = 4;
 const percent = (ppm: bigint): string => `${formatUnits(ppm, PPM_PLACES)} %`;
 
+/** The one function that carries another call. */
+const UPGRADE = 'upgradeToAndCall';
+
 /** By the names of the owner's functions; what each sets now, and would set. */
 const CHANGES: Readonly<Record<string, Reader>> = {
   setPoster: right('isPoster', 'poster'),
   setExecutor: right('isExecutor', 'executor'),
   setTarget: right('isTarget', 'target'),
   async setWithdrawDelay({ look, address, args }) {
-    const [now = 0n] = await look.words(address, 'withdrawDelay()');
+    const [now] = await look.words(address, 'withdrawDelay()');
     return { before: `${now} s`, after: `${args.delaySec} s` };
   },
   async setTakerFee({ look, address, args }) {
-    const [now = 0n] = await look.words(address, 'takerFee(address)', args.taker as Address);
+    const [now] = await look.words(address, 'takerFee(address)', args.taker as Address);
     return { before: percent(now), after: percent(BigInt(args.ratePpm ?? '0')) };
   },
   setMaxTtl: marketSetting('maxTtlSec', 'maxTtlSec', (sec) => `longest life of a curve ${sec} s`),
@@ -221,20 +259,20 @@ const CHANGES: Readonly<Record<string, Reader>> = {
     return { before: 'not listed', after: `${pair} for good: ${grid}, longest life ${args.maxTtlSec} s` };
   },
   async transferOwnership({ look, address, args }) {
-    const [now = 0n] = await look.words(address, 'owner()');
+    const [now] = await look.words(address, 'owner()');
     return { before: `owner ${asAddress(now)}`, after: `offered to ${args.newOwner}; it has to accept` };
   },
   async acceptOwnership({ look, address }) {
-    const [now = 0n] = await look.words(address, 'owner()');
-    const [next = 0n] = await look.words(address, 'pendingOwner()');
+    const [now] = await look.words(address, 'owner()');
+    const [next] = await look.words(address, 'pendingOwner()');
     const problem = next === 0n ? 'the ownership is offered to nobody' : null;
     return { before: `owner ${asAddress(now)}`, after: `owner ${asAddress(next)}`, problem };
   },
-  async upgradeToAndCall({ look, address, args }) {
+  async [UPGRADE]({ look, address, args }) {
     const now = asAddress(await look.slot(address, IMPLEMENTATION_SLOT));
     const next = args.newImplementation ?? '';
     const [before, after] = await Promise.all([look.codeHash(now), look.codeHash(next)]);
-    const then = args.data === '0x' ? 'then calls nothing' : `then calls ${args.data}`;
+    const then = args.data === '0x' ? 'then calls nothing' : 'then makes the call below';
     return {
       before: `code at ${now}, hash ${before ?? 'none'}`,
       after: `code at ${next}, hash ${after ?? 'none'}; ${then}`,

@@ -1,9 +1,11 @@
 import { formatUnits } from '../../../core/amounts.js';
+import { useShown } from '../market-context.js';
 import type { Status } from '../market-context.js';
 import { exact, shortHex, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
 import { Age } from '../states.js';
 import { TransactionLink } from '../swap/receipt.js';
+import { onChain } from '../wallet/provider.js';
 import { balancesOf } from './chain.js';
 import { useChain } from './on-chain.js';
 
@@ -11,11 +13,13 @@ type Keeper = Status['keepers'][number];
 
 /** One tile per role: whether it runs, by which key, for how long its gas lasts, and what it did last. */
 export function Tiles({ status }: { status: Status }) {
+  const { deployment } = useShown();
   const chain = useChain();
   const signers = status.keepers.flatMap(({ gas }) => (gas?.signer ? [gas.signer] : []));
   const balances = useRead(
-    chain === null ? null : `balances/${signers.join()}`,
-    async () => (chain === null ? {} : balancesOf(chain, signers)),
+    chain === null ? null : `balances/${chain.source}/${signers.join()}`,
+    async () =>
+      chain === null ? {} : onChain(chain.provider, deployment.chain_id, () => balancesOf(chain.provider, signers)),
     10_000,
   );
   return (

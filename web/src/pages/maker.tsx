@@ -51,7 +51,7 @@ function Desk({ session }: { session: Session }) {
         <Ticket orders={orders} edited={edited} onEnd={() => setEdited(null)} off={off} />
         {custody !== null && <Custody {...{ session, custody }} withdrawals={facts.withdrawals.data} />}
       </div>
-      <Balances limits={facts.limits} custody={custody} />
+      <Balances address={session.address} limits={facts.limits} custody={custody} />
       <Orders address={session.address} client={orders} onEdit={setEdited} />
       <ScheduledCancel account={facts.account.data} client={orders} />
       <MakerFills address={session.address} />

@@ -17,6 +17,7 @@ import { TokenField } from '../swap/token-field.js';
 import { NobodyActs } from '../wallet/account-menu.js';
 import { useBalance } from '../wallet/balance.js';
 import { useTaker } from '../wallet/clients.js';
+import { PendingList, useOnce } from '../wallet/pending-view.js';
 import { useWallets } from '../wallet/session.js';
 
 /** What the main button does. */
@@ -99,6 +100,10 @@ export function SwapPage() {
     mode === 'limit' ? amount.units !== null && limit.units !== null : isOwnPrice && (buyUnits ?? 0n) > 0n;
   const canSwap = session !== null && off === null && !isBusy && problem === null && isPriced;
 
+  const once = useOnce(session?.address ?? null, `${sell.address}/${buy.address}/${text}`, () => {
+    if (canSwap) swap();
+  });
+
   function flip(): void {
     setSell(buy.address);
     setBuy(sell.address);
@@ -131,7 +136,7 @@ export function SwapPage() {
         className="swap"
         onSubmit={(event) => {
           event.preventDefault();
-          if (canSwap) swap();
+          if (canSwap) once.ask('swap', sell.symbol);
         }}
       >
         <div className="pairfields">
@@ -276,7 +281,9 @@ export function SwapPage() {
             {NAMES[mode]} {amount.units === null ? '' : `${text.trim()} ${sell.symbol}`}
           </button>
         )}
+        {once.question}
       </form>
+      {session !== null && <PendingList session={session} />}
       {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
       <CopyAs

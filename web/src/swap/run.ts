@@ -45,7 +45,10 @@ interface Runner {
   forget(): void;
 }
 
-/** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows its result. */
+/**
+ * Runs one swap at a time. Leaving the page ends the waiting, not the order or the transaction: the history shows the result of the one, and the other
+ * is among those that wait, of this account, until it is mined.
+ */
 export function useRun(taker: TakerClient | null, address: string | null): Runner {
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);
@@ -73,7 +76,8 @@ export function useRun(taker: TakerClient | null, address: string | null): Runne
   return { run, start, forget: () => setRun(null) };
 }
 
-async function perform(
+/** Does what is wanted, and tells of each step. Once `signal` is aborted no further step begins, such as a signature after an allowance. */
+export async function perform(
   taker: TakerClient,
   { mode, swap }: Wanted,
   change: (what: Partial<Run>) => void,
@@ -81,7 +85,7 @@ async function perform(
 ): Promise<void> {
   if (mode === 'direct') return change({ stage: 'done', txHash: await taker.swap(swap) });
   if (mode === 'limit') {
-    const orderId = await allowed(taker, swap, { change, stage: 'signing' }, () => taker.placeLimit(swap));
+    const orderId = await allowed(taker, swap, { change, signal, stage: 'signing' }, () => taker.placeLimit(swap));
     return change({ stage: 'done', orderId });
   }
   const swapped = (): Promise<OrderStatus> =>
@@ -89,7 +93,7 @@ async function perform(
       onQuote: (quote) => change({ stage: 'signing', quote, sinceMs: Date.now() }),
       onSubmitted: (orderId) => change({ stage: 'waiting', orderId, sinceMs: Date.now() }),
     });
-  const { status, txHash, reason } = await allowed(taker, swap, { change, stage: 'quoting' }, swapped);
+  const { status, txHash, reason } = await allowed(taker, swap, { change, signal, stage: 'quoting' }, swapped);
   if (status === 'filled') return change({ stage: 'done', txHash });
   throw new CurvebookError(reason?.code ?? 'EXPIRED', reason?.message ?? `the order is ${status}`);
 }
@@ -98,7 +102,7 @@ async function perform(
 async function allowed<T>(
   taker: TakerClient,
   { sell, amount }: { sell: string; amount: string },
-  { change, stage }: { change: (what: Partial<Run>) => void; stage: Run['stage'] },
+  { change, signal, stage }: { change: (what: Partial<Run>) => void; signal: AbortSignal; stage: Run['stage'] },
   job: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -106,8 +110,10 @@ async function allowed<T>(
   } catch (error) {
     if (!(error instanceof CurvebookError) || error.code !== 'APPROVAL_NEEDED') throw error;
   }
+  signal.throwIfAborted();
   change({ stage: 'allowing' });
   await taker.allowGasless(sell, amount);
+  signal.throwIfAborted();
   change({ stage });
   return job();
 }

@@ -13,6 +13,8 @@ interface Transaction {
   to: Hex;
   data: Hex;
   gas: Hex;
+  /** Of the chain that it is meant for. */
+  chainId: Hex;
 }
 
 type TypedDataOfWallets = Parameters<ReturnType<typeof privateKeyToAccount>['signTypedData']>[0];
@@ -36,7 +38,7 @@ export function keyProvider(privateKey: string, rpc: Provider | null): Provider 
     }
   }
 
-  async function sendOnce({ to, data, gas }: Transaction): Promise<string> {
+  async function sendOnce({ to, data, gas, chainId: wanted }: Transaction): Promise<string> {
     const from = account.address;
     const [chainId, nonce, block] = await Promise.all([
       ask('eth_chainId'),
@@ -45,6 +47,7 @@ export function keyProvider(privateKey: string, rpc: Provider | null): Provider 
         baseFeePerGas: string;
       }>,
     ]);
+    if (BigInt(chainId) !== BigInt(wanted)) throw new Error(`the endpoint is on chain ${BigInt(chainId)}`);
     const tip = 1_000_000_000n;
     const signed = await account.signTransaction({
       type: 'eip1559',

@@ -6,7 +6,7 @@ import { usePlatform } from '../platform.js';
 import { explained } from '../explained.js';
 import { discoverWallets } from './discovery.js';
 import type { FoundWallet } from './discovery.js';
-import { createRpc } from './provider.js';
+import { createRpc, readsOf } from './provider.js';
 import type { Provider } from './provider.js';
 import { readerOf, signerOf } from './signer.js';
 
@@ -18,6 +18,7 @@ export interface Session {
   kind: 'sandbox' | 'wallet';
   provider: Provider;
   signer: Signer;
+  /** Of the deployment's chain, wherever the wallet is. */
   reader: Reader;
   /** Where the wallet is; trades are refused where this is not the deployment's chain. */
   chainId: number | null;
@@ -98,7 +99,7 @@ export function WalletsProvider({ deployment, children }: { deployment: Deployme
       if (address === null) return;
       let chainId: number | null | undefined;
       let isFollowed = true;
-      const reader = readerOf(provider);
+      const reader = readerOf(readsOf(provider, deployment));
       const show = (): void => {
         if (address === null || chainId === undefined || !isFollowed) return;
         const signer = signerOf(provider, address, deployment);

@@ -4,14 +4,16 @@ import type { Reader, Signer, TypedData } from '../../../sdk/src/taker.js';
 import { gasLimit } from '../../../sdk/src/wallet.js';
 import type { Deployment } from '../market-context.js';
 import { decoded } from './errors.js';
+import { createLook, fateOf } from './mined.js';
+import type { Time } from './mined.js';
+import { isHash, pendings as ofBrowser } from './pending.js';
+import type { Pendings } from './pending.js';
+import { readsOf, requireChain } from './provider.js';
 import type { Provider } from './provider.js';
 
 const POLL_MS = 500;
 /** A transaction that is not mined by then is given up on here, not on the chain. */
 const MINED_MS = 300_000;
-
-/** Behind one endpoint are several nodes, which are not equally far. */
-const REPLACED_LOOKS = 3;
 
 const DOMAIN_TYPES: Readonly<Record<string, string>> = {
   name: 'string',
@@ -39,15 +41,22 @@ export function readerOf(provider: Provider): Reader {
   };
 }
 
-/** Signs and sends for `address`, on the chain of the deployment alone. Throws CurvebookError; nothing that would revert is sent. */
-export function signerOf(provider: Provider, address: string, deployment: Deployment): Signer {
+/**
+ * Signs and sends for `address`, on the chain of the deployment alone. Throws CurvebookError; nothing that would revert is sent. What was sent is kept
+ * in `pendings` from the moment that its hash is known until its fate is.
+ */
+export function signerOf(
+  provider: Provider,
+  address: string,
+  deployment: Deployment,
+  { pendings = ofBrowser, time }: { pendings?: Pendings; time?: Time } = {},
+): Signer {
+  const { chain_id: chainId, deployment_id: deploymentId } = deployment;
+  const reads = readsOf(provider, deployment);
+
   async function guarded<T>(job: () => Promise<T>): Promise<T> {
     try {
-      const chainId = BigInt((await provider.request({ method: 'eth_chainId' })) as string);
-      if (chainId !== BigInt(deployment.chain_id)) {
-        const text = `the wallet is on chain ${chainId}, this deployment on ${deployment.chain_id}`;
-        throw new CurvebookError('WRONG_CHAIN', text, { remedy: 'switch the chain in the wallet' });
-      }
+      await requireChain(provider, chainId);
       return await job();
     } catch (error) {
       throw decoded(error, deployment);
@@ -56,31 +65,29 @@ export function signerOf(provider: Provider, address: string, deployment: Deploy
 
   const ask = (method: string, params: readonly unknown[]): Promise<unknown> => provider.request({ method, params });
 
-  async function receiptOf(hash: string): Promise<string | null> {
-    const receipt = (await ask('eth_getTransactionReceipt', [hash])) as { status?: string } | null;
-    if (receipt === null || receipt.status === '0x1') return receipt === null ? null : hash;
-    throw new CurvebookError('REVERTED', `${hash} reverted`, { remedy: 'the state changed meanwhile: try again' });
-  }
-
   async function mined(hash: string): Promise<string> {
-    let nonce: bigint | null = null;
-    let looksReplaced = 0;
-    for (const endMs = Date.now() + MINED_MS; Date.now() < endMs;) {
-      const sent = (await ask('eth_getTransactionByHash', [hash])) as { nonce?: string } | null;
-      if (typeof sent?.nonce === 'string') nonce = BigInt(sent.nonce);
-      const count = BigInt((await ask('eth_getTransactionCount', [address, 'latest'])) as string);
-      // Asked last: whatever was counted has its receipt by now.
-      const found = await receiptOf(hash);
-      if (found !== null) return found;
-      looksReplaced = nonce !== null && count > nonce ? looksReplaced + 1 : 0;
-      if (looksReplaced === REPLACED_LOOKS) {
-        const text = `another transaction of the account took the place of ${hash}`;
-        const remedy = 'look in the wallet whether it was sped up or cancelled, and in the history';
-        throw new CurvebookError('REPLACED', text, { remedy });
-      }
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    const look = createLook(reads, { hash, account: address, nonce: null });
+    const onLook = (): void => {
+      const nonce = look.nonce();
+      if (nonce !== null) pendings.learn(hash, nonce);
+    };
+    const fate = await fateOf(look, { forMs: MINED_MS, everyMs: POLL_MS, onLook }, time);
+    if (fate === 'mined') {
+      pendings.drop(hash);
+      return hash;
     }
-    throw new CurvebookError('NOT_MINED', `${hash} is not mined yet`, { remedy: 'look for it in the wallet' });
+    if (fate === null) {
+      pendings.release(hash);
+      throw new CurvebookError('NOT_MINED', `${hash} is not mined yet`, {
+        remedy: 'do not send it again: look for it in the wallet, where it can be sped up or cancelled',
+      });
+    }
+    pendings.end(hash, fate);
+    if (fate === 'reverted')
+      throw new CurvebookError('REVERTED', `${hash} reverted`, { remedy: 'the state changed meanwhile: try again' });
+    const text = `another transaction of the account took the place of ${hash}`;
+    const remedy = 'look in the wallet whether it was sped up or cancelled, and in the history';
+    throw new CurvebookError('REPLACED', text, { remedy });
   }
 
   return {
@@ -100,7 +107,16 @@ export function signerOf(provider: Provider, address: string, deployment: Deploy
         await ask('eth_call', [transaction, 'latest']);
         // Wallets differ in how much they add to what they estimate, down to nothing.
         const gas = `0x${gasLimit(BigInt((await ask('eth_estimateGas', [transaction])) as string)).toString(16)}`;
-        return mined((await ask('eth_sendTransaction', [{ ...transaction, gas }])) as string);
+        await requireChain(provider, chainId);
+        // A wallet that moves from here on refuses what is meant for another chain.
+        const named = { ...transaction, gas, chainId: `0x${chainId.toString(16)}` };
+        const hash = await ask('eth_sendTransaction', [named]);
+        if (!isHash(hash)) {
+          const remedy = 'it may have sent it all the same: look there before trying again';
+          throw new CurvebookError('NO_HASH', 'the wallet does not say what it sent', { remedy });
+        }
+        pendings.add({ hash, account: address, deployment: deploymentId }, call);
+        return mined(hash.toLowerCase());
       }),
   };
 }
