@@ -12,7 +12,7 @@ import { writeManifest, type SandboxManifest } from '../deploy/manifest.js';
 import { reasonOf } from '../deploy/reasons.js';
 import { ConfigError } from './errors.js';
 import { describeEnd, startChild, type Child } from './sandbox/child.js';
-import { bannerLines, databaseWord, quoted } from './sandbox/banner.js';
+import { bannerLines, onDatabase, quoted } from './sandbox/banner.js';
 import { SANDBOX_USAGE, readSandboxConfig, type SandboxConfig } from './sandbox/config.js';
 import { ForeignDatabaseError, prepareDatabase } from './sandbox/database.js';
 import { SandboxRunningError, lockSandbox } from './sandbox/lock.js';
@@ -91,7 +91,7 @@ function program(): string {
 }
 
 async function startServer(config: SandboxConfig, manifest: SandboxManifest, signal: AbortSignal): Promise<Child> {
-  const { directory, databaseUrl } = config;
+  const { directory, databaseUrl, serverEnvironment: environment } = config;
   const approvedMakers = manifest.accounts
     .filter(({ role }) => APPROVED_MAKERS.includes(role))
     .map(({ address }) => address);
@@ -99,7 +99,7 @@ async function startServer(config: SandboxConfig, manifest: SandboxManifest, sig
   // The manifest itself appears only when everything is up, so the server reads a copy that it has alone.
   const manifestPath = join(directory, 'server.json');
   writeManifest(manifestPath, manifest);
-  return startServerProcess({ manifest, manifestPath, databaseUrl, directory, onLine: say, signal });
+  return startServerProcess({ manifest, manifestPath, environment, directory, onLine: say, signal });
 }
 
 /** The chain keeps running without its server, so the console prints the command that starts the roles again. */
@@ -108,9 +108,9 @@ function watchServer(server: Child, config: SandboxConfig, manifest: SandboxMani
     if (signal.aborted) return;
     const port = new URL(manifest.serverUrl).port;
     const manifestPath = quoted(join(config.directory, 'sandbox.json'));
-    const command = serveCommand(manifestPath, port, databaseWord(config.databaseUrl));
+    const command = `${program()} ${serveCommand(manifestPath, port).join(' ')}`;
     say(`the server has stopped (${describeEnd(end)}); the chain goes on. Start the roles again with:`);
-    say(`  ${program()} ${command.join(' ')}`);
+    say(`  ${onDatabase(config.databaseUrl, command)}`);
   });
 }
 

@@ -29,7 +29,7 @@ interface Command {
 
 /** Options that all of them take. */
 const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFEST)
-  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL: for one with a password, since others can read command lines)
   --env <file>        settings that the environment lacks, such as .env of \`curvebook init\`
   --json              one JSON value on standard output
 `;
@@ -40,9 +40,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: 'writes a deployment configuration and the settings of a server',
     help: `curvebook init [--chain <id>] [--rpc <urls>] [--owner <address>] [--market <pair>]… [--new-keys] [--dir <folder>] [--force] [options]
 
-Writes <folder>/deployments/<chain id>.config.json, which \`npm run deploy\` reads, and <folder>/.env with every setting of a server, both checked by
-what reads them later. What no option says is asked for on a terminal. Files that are there stay, unless --force says otherwise, and then under another name; keys always stay. .env is
-readable by you alone. A key that comes from a keystore is never written; one that is in the environment (POSTER_PRIVATE_KEY, …) is written to .env.
+Writes <folder>/deployments/<chain id>.config.json, which \`npm run deploy\` reads (or beside the <chain id>.json that --manifest names), and <folder>/.env with every
+setting of a server, both checked by what reads them later. What no option says is asked for on a terminal. Files that are there stay, unless --force says otherwise, and
+then under another name; keys always stay. .env is readable by you alone. A key that comes from a keystore is never written; one that is in the environment (POSTER_PRIVATE_KEY, …) is written to .env.
 
   --chain <id>        chain, 8453 without; what is known of it comes from its preset
   --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
@@ -164,7 +164,8 @@ ${COMMON_OPTIONS}`,
     help: `curvebook backup <file> [options]
 
 Writes one consistent state of the database into a new file that its owner alone may read: PostgreSQL by pg_dump, which must be
-installed, in the server's version or newer. The server may run. A file that is there is not overwritten. What happens after it is in the archive (ARCHIVE_DIR).
+installed, in the server's version or newer. The server may run. A file that is there is not overwritten. When it is interrupted it says INTERRUPTED and leaves
+nothing behind: it can be run again. What happens after it is in the archive (ARCHIVE_DIR).
 
 ${COMMON_OPTIONS}`,
     maxArguments: 1,
@@ -175,8 +176,9 @@ ${COMMON_OPTIONS}`,
     help: `curvebook restore <file> [--rpc <url>] [options]
 
 Makes the database that DATABASE_URL names of a backup, and derives everything in it again, as \`verify\` does. Refuses a database that holds anything, and a
-backup of another deployment or of the other kind of database. Exits with ${EXIT_DIFFERENCE} at a difference, and leaves nothing behind then. What happened
-after the backup comes from the archive: \`curvebook archive import\`, before anything is served.
+backup of another deployment or of the other kind of database. Exits with ${EXIT_DIFFERENCE} at a difference, and leaves nothing behind then. When it
+is interrupted it says INTERRUPTED and leaves nothing behind either: it can be run again. What happened after the backup comes from the archive:
+\`curvebook archive import\`, before anything is served.
 
   --rpc <url>         compare with this node, too
 ${COMMON_OPTIONS}`,
@@ -294,7 +296,8 @@ export   writes the publications of the database that the archive lacks, signed 
          SETTLER_PRIVATE_KEY
 import   after a loss: puts publications, books and settlements that the database lacks into it, or into a new one, once they agree with the chain;
          lets all numbers go on above what was given away, closes the open orders, refuses older nonces, and has the watcher read
-         anew what it booked without knowing the curves. Stop gateway, poster and settler first. Asks before it does anything.
+         anew what it booked without knowing the curves. Stop gateway, poster and settler first: while one runs it says SERVER_RUNS,
+         and is to be run again afterwards, since it may be half done. Asks before it does anything.
 prune    removes the oldest folders of files, of which neither this database nor a backup of --before or later can lack anything; says what and
          asks. Nothing but the archive makes no database any more then.
 
@@ -332,7 +335,7 @@ Runs the roles of this process until it is interrupted. Every option overrides t
 codes: 0 it was told to stop, 1 a restart won't help, ${EXIT_RESTART} start it again.
 
   --manifest <path>   deployment manifest (MANIFEST)
-  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL: for one with a password, since others can read command lines)
   --roles <list>      of watcher,gateway,poster,settler,executor, or reader alone (ROLES)
   --port <number>     HTTP port (PORT)
   --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)

@@ -22,7 +22,7 @@ export function bannerLines({ manifest, manifestPath, demo, program, databaseUrl
     demo
       ? `curl -s '${serverUrl}/v0/fills?pair=${pair}'`
       : `node --import tsx examples/maker.ts ${manifestPath} maker1`,
-    `${program} status --manifest ${quoted(manifestPath)} --database ${databaseWord(databaseUrl)}`,
+    onDatabase(databaseUrl, `${program} status --manifest ${quoted(manifestPath)}`),
   ];
   return [
     'In another terminal:',
@@ -35,9 +35,14 @@ export function bannerLines({ manifest, manifestPath, demo, program, databaseUrl
   ];
 }
 
-/** The database as a shell takes it; one with a password is named by the variable that it came from. */
-export const databaseWord = (databaseUrl: string): string =>
-  withoutPassword(databaseUrl) === databaseUrl ? quoted(databaseUrl) : '"$DATABASE_URL"';
+/**
+ * A command of the program on a database, as a shell takes it. One with a password stays in the variable that it came from, since everybody on the
+ * machine can read the words of a command.
+ */
+export const onDatabase = (databaseUrl: string, command: string): string =>
+  withoutPassword(databaseUrl) === databaseUrl
+    ? `${command} --database ${quoted(databaseUrl)}`
+    : `DATABASE_URL="$DATABASE_URL" ${command}`;
 
 /** A word as a shell takes it. */
 export const quoted = (word: string): string =>

@@ -25,6 +25,8 @@ interface ChildOptions {
   name: string;
   /** A program of the build, and its arguments. */
   command: readonly string[];
+  /** Ours without it. Secrets belong here: everybody on the machine can read the words of a command. */
+  environment?: NodeJS.ProcessEnv;
   /** Gets everything that the process prints. */
   logPath: string;
   /** Each line of its stdout. Without it the process writes to its log itself and outlives us. */
@@ -35,9 +37,10 @@ interface ChildOptions {
  * Starts a program in a process group of its own, so that Ctrl-C reaches only the sandbox, which then stops the others
  * in order.
  */
-export function startChild({ name, command, logPath, onLine }: ChildOptions): Child {
+export function startChild({ name, command, environment, logPath, onLine }: ChildOptions): Child {
   const output = onLine === undefined ? openSync(logPath, 'w') : 'pipe';
   const child = spawn(process.execPath, ['--import', SOURCE_MAPS, ...command], {
+    env: environment,
     detached: true,
     stdio: ['ignore', output, output],
   });

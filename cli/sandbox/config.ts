@@ -27,6 +27,8 @@ export interface SandboxConfig {
   /** Holds the manifest, the logs and the default database. */
   directory: string;
   databaseUrl: string;
+  /** Of the server: ours, with the database. */
+  serverEnvironment: NodeJS.ProcessEnv;
 }
 
 const environmentSchema = z.object({
@@ -62,6 +64,7 @@ export function readSandboxConfig(
     problems.push('RPC_PORT: must not be PORT, on which the server listens');
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const settings = parsed.data;
+  const databaseUrl = settings.DATABASE_URL ?? `sqlite:${settings.SANDBOX_DIR}/curvebook.sqlite`;
   return {
     marketCount,
     demo: !options['no-demo'],
@@ -70,7 +73,8 @@ export function readSandboxConfig(
     rpcPort: settings.RPC_PORT,
     blockTimeMs: settings.BLOCK_TIME_MS,
     directory: settings.SANDBOX_DIR,
-    databaseUrl: settings.DATABASE_URL ?? `sqlite:${settings.SANDBOX_DIR}/curvebook.sqlite`,
+    databaseUrl,
+    serverEnvironment: { ...env, DATABASE_URL: databaseUrl },
   };
 }
 

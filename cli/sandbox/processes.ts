@@ -56,7 +56,8 @@ export const urlOf = (host: string, port: number): string =>
 interface ServerProcessOptions {
   manifestPath: string;
   manifest: SandboxManifest;
-  databaseUrl: string;
+  /** With the URL of the database, which may have a password. */
+  environment: NodeJS.ProcessEnv;
   /** Its log goes here, as server.log. */
   directory: string;
   /** One line per fill. */
@@ -64,17 +65,17 @@ interface ServerProcessOptions {
   signal: AbortSignal;
 }
 
-/** The command line, after `node`, that starts all roles of the server. */
-export function serveCommand(manifestPath: string, port: string, databaseUrl: string): string[] {
-  return ['serve', '--manifest', manifestPath, '--port', port, '--database', databaseUrl];
+/** The command line, after the program, that starts all roles of the server on the database of its environment. */
+export function serveCommand(manifestPath: string, port: string): string[] {
+  return ['serve', '--manifest', manifestPath, '--port', port];
 }
 
 /** Starts all roles in one process and waits until the ledger has caught up with the chain. Throws StartError. */
 export async function startServerProcess(options: ServerProcessOptions): Promise<Child> {
-  const { manifest, manifestPath, databaseUrl, onLine, signal } = options;
+  const { manifest, manifestPath, environment, onLine, signal } = options;
   const logPath = join(options.directory, 'server.log');
-  const command = serveCommand(manifestPath, new URL(manifest.serverUrl).port, databaseUrl);
-  const child = startChild({ name: 'server', command: [CLI_PROGRAM, ...command], logPath, onLine });
+  const command = [CLI_PROGRAM, ...serveCommand(manifestPath, new URL(manifest.serverUrl).port)];
+  const child = startChild({ name: 'server', command, environment, logPath, onLine });
   const maker = manifest.accounts.find(({ role }) => role === 'maker1')?.address ?? '';
   const ready = async () => {
     const health = await fetch(`${manifest.serverUrl}/health`, { signal });

@@ -116,6 +116,19 @@ describe('curvebook init', function () {
     expect(again.errors).to.match(/a key is never overwritten/);
   });
 
+  it('puts the manifest where deploy will: in any folder, by the name of the chain', async () => {
+    for (const name of ['other.json', '8453', '8454.json', '8453.config.json']) {
+      const { code, errors } = await init(...USUAL, '--new-keys', '--manifest', at('records', name), '--alerts', 'x');
+      expect(code, name).to.equal(1);
+      expect(errors).to.match(/--manifest: must end with 8453\.json, as `npm run deploy` calls its record/);
+      expect(errors, 'with all that is wrong').to.match(/--alerts: must be/);
+      expect(readdirSync(folder), 'nothing is written').to.deep.equal([]);
+    }
+    expect((await init(...USUAL, '--new-keys', '--manifest', at('records', '8453.json'))).code).to.equal(0);
+    expect(env()['MANIFEST']).to.equal(at('records', '8453.json'));
+    expect(readConfig(at('records', '8453.config.json')).chainId).to.equal(8453);
+  });
+
   it('overwrites nothing without being told, and leaves nothing half done', async () => {
     writeFileSync(at('.env'), 'MINE=1\n', { mode: 0o644 });
     const refused = await init(...USUAL, '--new-keys');

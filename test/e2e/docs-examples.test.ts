@@ -30,7 +30,7 @@ const REASONS = [
   'test/chain/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
   'test/e2e/backup.test.ts runs both',
-  'test/e2e/database/partitions.test.ts runs the commands and copies the table by SQL',
+  'test/server/docs/old-posts.test.ts runs it with stubs, test/e2e/database/partitions.test.ts the commands of curvebook',
   'test/e2e/edge/edge.test.ts starts some, with a server of NATS',
   'test/e2e/database/containers-doctor.test.ts runs it with the environment of each container',
   'test/e2e/database/failover.test.ts follows it',

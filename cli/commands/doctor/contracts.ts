@@ -59,8 +59,9 @@ export async function checkOwner(
   configuration: DeployConfig | null,
   report: Report,
 ): Promise<void> {
-  const owned = { custodian: contracts.custodian, curveBook: contracts.curveBook, entrypoint: contracts.entrypoint };
-  for (const [name, at] of Object.entries(owned)) {
+  const { custodian, curveBook, entrypoint, orderSettler } = contracts;
+  for (const [name, at] of Object.entries({ custodian, curveBook, entrypoint, orderSettler })) {
+    if (at === undefined) continue;
     const [owner] = await view(eth, CUSTODIAN, at, 'owner');
     const [pending] = await view(eth, CUSTODIAN, at, 'pendingOwner');
     const wanted = configuration?.owner;

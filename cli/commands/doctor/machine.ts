@@ -1,5 +1,6 @@
 /** Checks this machine and its services other than the chain: clock, files, ports, alerts. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { unescape } from 'node:querystring';
 import { WebSocket } from 'ws';
 import { assertPortFree } from '../../../deploy/sandbox/ports.js';
 import { boundedText } from '../../../keepers/chain/rpc.js';
@@ -86,35 +87,58 @@ async function served(url: string, setting: 'PORT' | 'METRICS_PORT'): Promise<st
     .catch(() => '');
 }
 
-/** Whether the receiver of alerts answers; with `test` it is sent an alert as Alertmanager would, which must be taken. */
+/**
+ * Whether the receiver of alerts answers; with `test` it is sent an alert as Alertmanager would, which must be taken. Of its URL only the host is
+ * shown: a login, the path and the query may be secrets.
+ */
 export async function checkAlerts(
   url: string | undefined,
   test: boolean,
   report: Report,
   nowMs: () => number,
 ): Promise<void> {
-  if (url === undefined) return report.warn('ALERTS', 'ALERT_WEBHOOK_URL', 'nobody is told of alerts');
-  if (!URL.canParse(url)) return report.fail('ALERTS', 'ALERT_WEBHOOK_URL', 'is no URL');
-  const { host } = new URL(url);
+  const setting = 'ALERT_WEBHOOK_URL';
+  if (url === undefined) return report.warn('ALERTS', setting, 'nobody is told of alerts');
+  const receiver = receiverOf(url);
+  if (receiver === null) return report.fail('ALERTS', setting, 'is no URL of http:// or https://');
+  const { target, login } = receiver;
   try {
     const signal = AbortSignal.timeout(REQUEST_MS);
     const sent = test
-      ? await fetch(url, {
+      ? await fetch(target, {
           method: 'POST',
-          headers: { 'content-type': 'application/json' },
+          headers: { 'content-type': 'application/json', ...login },
           body: testAlert(nowMs()),
           signal,
         })
-      : await fetch(url, { method: 'HEAD', signal });
+      : await fetch(target, { method: 'HEAD', headers: login, signal });
     await sent.body?.cancel();
     const { status } = sent;
     if (test ? sent.ok : status < 500 && status !== 404)
-      report.ok('ALERTS', host, test ? `took a test alert (${status})` : `answers (${status})`);
-    else report.fail('ALERTS', host, `answers ${status}${test ? ' to a test alert' : ''}`);
+      report.ok('ALERTS', target.host, test ? `took a test alert (${status})` : `answers (${status})`);
+    else report.fail('ALERTS', target.host, `answers ${status}${test ? ' to a test alert' : ''}`);
   } catch (error) {
-    const { cause } = error as { cause?: unknown };
-    report.fail('ALERTS', host, cause instanceof Error ? reasonOf(cause) || reasonOf(error) : reasonOf(error));
+    report.fail('ALERTS', target.host, failureOf(error));
   }
+}
+
+/** Where alerts go, and the login of the URL as Alertmanager sends it, since fetch refuses a URL with one. Null for what Alertmanager refuses. */
+function receiverOf(url: string): { target: URL; login: { authorization?: string } } | null {
+  const target = URL.parse(url);
+  if (target === null || !/^https?:$/.test(target.protocol)) return null;
+  const { username, password } = target;
+  if (/%(?![\da-f]{2})/i.test(username + password)) return null;
+  target.username = target.password = '';
+  if (username === '' && password === '') return { target, login: {} };
+  const credentials = Buffer.from(`${unescape(username)}:${unescape(password)}`).toString('base64');
+  return { target, login: { authorization: `Basic ${credentials}` } };
+}
+
+/** Why there was no answer, by codes: messages of fetch may hold the URL. */
+function failureOf(error: unknown): string {
+  if (error instanceof DOMException && error.name === 'TimeoutError') return `no answer in ${REQUEST_MS / 1_000} s`;
+  const { cause } = error as { cause?: { code?: unknown } };
+  return typeof cause?.code === 'string' ? `can't be reached (${cause.code})` : "can't be asked";
 }
 
 /** The body of Alertmanager's webhooks, version 4. */

@@ -1,7 +1,7 @@
 /** `curvebook init`: a deployment configuration, and the settings of a server, checked by what `npm run deploy` and `serve` read them with. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { Wallet, computeAddress } from 'ethers';
 import type { Hex } from '../../../core/types.js';
@@ -51,7 +51,8 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
   const folder = resolve(line.own.get('dir')?.at(-1) ?? '.');
   const made = readKeys(answers, folder);
   const { accounts } = made;
-  const manifest = resolve(line.overrides.MANIFEST ?? join(folder, 'deployments', `${answers.chainId}.json`));
+  const record = `${answers.chainId}.json`;
+  const manifest = resolve(line.overrides.MANIFEST ?? join(folder, 'deployments', record));
   const configuration = configurationOf(answers, accounts);
   const envPath = join(folder, '.env');
   const old = existsSync(envPath) ? parseEnv(readFileSync(envPath, 'utf8')) : {};
@@ -78,13 +79,13 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
   const files: OutputFile[] = [
     ...made.files,
     {
-      path: manifest.replace(/(\.json)?$/, '.config.json'),
+      path: join(dirname(manifest), `${answers.chainId}.config.json`),
       text: `${JSON.stringify(configuration, null, 2)}\n`,
       mode: 0o644,
     },
     { path: envPath, text, mode: SECRET_MODE },
   ];
-  assertValid(configuration, text, settings, made);
+  assertValid(configuration, text, settings, { keys: made.keys, record });
   const kept = writeAll(files, line.own.has('force'));
   const shown = files.map(({ path }) => relative(process.cwd(), path));
   const next = nextSteps(envPath);
@@ -154,9 +155,13 @@ function assertValid(
   configuration: unknown,
   environment: string,
   settings: Readonly<Record<string, string>>,
-  { keys }: Keys,
+  { keys, record }: { keys: Keys['keys']; record: string },
 ): void {
   const problems: string[] = [];
+  if (basename(settings['MANIFEST'] ?? '') !== record)
+    problems.push(
+      `--manifest: must end with ${record}, as \`npm run deploy\` calls its record; only its folder is yours to choose`,
+    );
   try {
     const { markets, tokens } = parseConfig(configuration);
     for (const market of markets) assertSignable(listingOf(market, tokens));

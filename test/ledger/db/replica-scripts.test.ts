@@ -1,6 +1,7 @@
 /** The scripts by which the profile `scaled` sets up its primary and its replica, with the servers of this machine. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
@@ -12,6 +13,31 @@ import { until } from '../../support/stack.js';
 const bin = postgresBinaries();
 const PASSWORD = 'se-cret';
 const SETTINGS = { DATABASE_PASSWORD: PASSWORD };
+
+describe('the script of a new primary', () => {
+  it('lets a replica in by a password that no list of processes shows', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'curvebook-primary-'));
+    try {
+      writeFileSync(join(folder, 'psql'), '#!/bin/sh\nprintf "%s\\n" "$@" > "$PGDATA/words"\ncat > "$PGDATA/read"\n', {
+        mode: 0o755,
+      });
+      execFileSync('sh', ['deploy/ops/postgres/primary.sh'], {
+        env: {
+          PATH: `${folder}:${process.env['PATH']}`,
+          ...{ PGDATA: folder, POSTGRES_USER: 'curvebook', POSTGRES_DB: 'curvebook', POSTGRES_PASSWORD: PASSWORD },
+        },
+      });
+      expect(readFileSync(join(folder, 'words'), 'utf8'))
+        .to.include('curvebook')
+        .and.not.include(PASSWORD);
+      expect(readFileSync(join(folder, 'read'), 'utf8'))
+        .to.include('create role replica')
+        .and.not.include(PASSWORD);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
 
 if (bin !== null)
   describe('the database of the profile scaled', function () {

@@ -223,6 +223,30 @@ describe('The files for operators', () => {
     }
   });
 
+  it('page for each reason for which the poster or the settler stops by itself, and say what each one means', () => {
+    const reasonsOf = (keeper: string): string[] =>
+      [...read(`keepers/${keeper}.ts`).matchAll(/(?:^const [A-Z_]+ =|return) '([a-z_]+)';$/gm)].map(([, one]) => one!);
+    const [posting, settling] = [reasonsOf('poster/poster'), reasonsOf('settler/settler')];
+    expect(posting).to.include.members(['budget_spent', 'not_poster', 'archive_fails', 'book_unreadable']);
+    expect(settling).to.include.members(['not_settler', 'archive_fails']);
+    const runbook = read('docs/runbook.md');
+    const check = (alert: string, metric: string, reasons: readonly string[], others: readonly string[]): void => {
+      const { expr } = alerts.find((rule) => rule.alert === alert)!;
+      const [, operator, text] = new RegExp(`${metric}\\{reason(=~|!=)"([^"]*)"\\}`).exec(expr)!;
+      const pages = (reason: string): boolean =>
+        operator === '=~' ? new RegExp(`^(?:${text})$`).test(reason) : reason !== text;
+      expect(
+        reasons.filter((reason) => !pages(reason)),
+        alert,
+      ).to.deep.equal(others);
+      const section = runbook.split(`\n## ${alert}\n`)[1]!.split('\n## ')[0]!;
+      for (const reason of reasons) expect(section, `${alert}: ${reason}`).to.include(`\`${reason}\``);
+    };
+    // It comes with ArchiveFailing, which also tells of an archive that stops nothing.
+    check('PostsBlocked', 'curvebook_post_blocked', posting, ['archive_fails']);
+    check('SettlementsBlocked', 'curvebook_settle_blocked', settling, []);
+  });
+
   it('scrape every process of the profile', () => {
     const prometheus = parse(read('deploy/ops/prometheus.yml')) as {
       scrape_configs: { file_sd_configs?: { files: string[] }[]; static_configs?: { targets: string[] }[] }[];
