@@ -1,5 +1,5 @@
 /** Calls of listeners that belong to somebody else: nothing that they do wrong ends the caller. */
-export interface Guard {
+interface Guard {
   /** What the listener throws is told, and so is what its promise fails with, unless that comes after the end. */
   call(listener: () => unknown): void;
   /** What the listener of errors itself throws has nowhere to go. */

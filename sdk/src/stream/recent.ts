@@ -1,5 +1,5 @@
 /** The newest of what was added, in bounded room. */
-export interface Recent<T> {
+interface Recent<T> {
   /** False if it is among them already. */
   add(one: T): boolean;
   has(one: T): boolean;
