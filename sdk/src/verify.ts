@@ -4,6 +4,7 @@
  */
 export { marketOf, tokenOf, trusted, trustedToken } from './deployment.js';
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
-export { amountsOf, reconcile, rederive, snapshotOf, verifyCurve } from './verify/decomposition.js';
+export { snapshotOf, verifyCurve } from './verify/curve.js';
+export { amountsOf, reconcile, rederive } from './verify/decomposition.js';
 export { rootOf, verifyProof } from './verify/proof.js';
 export type { ProvenBalance } from './verify/proof.js';

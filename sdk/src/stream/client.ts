@@ -1,5 +1,6 @@
 import { CurvebookError } from '../errors.js';
 import { answerIn, frameIn, type Answer, type Method } from './answers.js';
+import { createGuard } from './guard.js';
 import type { components } from './schema.js';
 
 /** Shapes of what comes over the stream, by their names in the AsyncAPI document. */
@@ -102,19 +103,19 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
   let retrying: ReturnType<typeof setTimeout> | null = null;
   let beating: ReturnType<typeof setInterval> | null = null;
   let opening: ReturnType<typeof setTimeout> | undefined;
+  const toldError = (error: unknown): void => onError?.(error instanceof Error ? error : new Error(String(error)));
+  const guard = createGuard(toldError, () => state === 'closed');
 
   function become(next: StreamState): void {
     if (state === next) return;
     state = next;
-    guarded(() => onState?.(next));
+    guard.call(() => onState?.(next));
   }
 
-  function guarded(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      onError?.(error instanceof Error ? error : new Error(String(error)));
-    }
+  /** Calls the listeners of topics, but for those that another one of them ends. */
+  function callEach(of: readonly Topic[], call: (listener: Listener) => unknown): void {
+    for (const { listeners } of of)
+      for (const one of [...listeners]) if (listeners.has(one)) guard.call(() => call(one));
   }
 
   function connect(): void {
@@ -130,7 +131,8 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
       heardMs = openedMs = Date.now();
       beating = setInterval(() => beat(mine), PING_MS);
       become('open');
-      for (const topic of [...topics.values()]) announce(mine, topic);
+      // Whoever was told of the state may have let the connection go, or asked for something over it.
+      for (const topic of topics.values()) if (isMine() && !isAsked(topic.key)) announce(mine, topic);
     };
     mine.onmessage = ({ data }) => {
       if (!isMine()) return;
@@ -154,14 +156,19 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     if (state === 'closed' || topics.size === 0) return;
     if (openedMs > 0 && Date.now() - openedMs > STABLE_MS) attempts = 0;
     openedMs = 0;
-    const wasOpen = state === 'open';
-    become('connecting');
-    for (const { listeners } of [...(wasOpen ? topics.values() : [])])
-      for (const { onLoss } of [...listeners]) if (onLoss !== undefined) guarded(onLoss);
     const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)] ?? 0;
     attempts += 1;
-    // A random part of the wait keeps the clients of a restarted server from connecting at the same moment.
+    // A random part of the wait keeps the clients of a restarted server from connecting at the same moment. It begins before
+    // anybody is told of the loss: whoever then closes the stream, or ends its subscriptions, ends the wait, too.
     retrying ??= setTimeout(connect, waitMs * (0.5 + Math.random() / 2));
+    const lost = state === 'open' ? [...topics.values()] : [];
+    become('connecting');
+    callEach(lost, ({ onLoss }) => onLoss?.());
+  }
+
+  function stopRetrying(): void {
+    if (retrying !== null) clearTimeout(retrying);
+    retrying = null;
   }
 
   function release(mine: WebSocket): void {
@@ -209,7 +216,8 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     if (outcome === 'again' || last === undefined || isAsked(key)) return;
     again.delete(key);
     if (again.size === 0) refusals = 0;
-    for (const { onResume } of [...(topics.get(key)?.listeners ?? [])]) if (onResume !== undefined) guarded(onResume);
+    const topic = topics.get(key);
+    if (topic !== undefined) callEach([topic], ({ onResume }) => onResume?.());
   }
 
   /** Asks again for what was refused, later each time. */
@@ -240,16 +248,14 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
     try {
       frame = frameIn(text);
     } catch {
-      return onError?.(new CurvebookError('NOT_JSON', 'what the server sent is no frame'));
+      return guard.tell(new CurvebookError('NOT_JSON', 'what the server sent is no frame'));
     }
     const answer = answerIn(frame);
     if (answer !== null) answered(answer);
-    if (frame.channel === 'error') return onError?.(new CurvebookError('STREAM_ERROR', frame.data));
+    if (frame.channel === 'error') return guard.tell(new CurvebookError('STREAM_ERROR', frame.data));
     if (answer !== null || !('data' in frame) || frame.channel === 'post') return;
-    for (const topic of [...topics.values()]) {
-      if (!isFor(topic.subscription, frame)) continue;
-      for (const { onData } of [...topic.listeners]) guarded(() => onData(frame.data as never));
-    }
+    const meant = [...topics.values()].filter(({ subscription }) => isFor(subscription, frame));
+    callEach(meant, ({ onData }) => onData(frame.data as never));
   }
 
   return {
@@ -291,15 +297,17 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
         if (!topic.listeners.delete(listener) || topic.listeners.size > 0) return;
         topics.delete(key);
         if (state === 'open' && socket !== null) send(socket, 'unsubscribe', subscription);
-        if (topics.size === 0 && socket !== null) {
+        if (topics.size > 0) return;
+        stopRetrying();
+        if (socket !== null) {
           release(socket);
           if (state === 'open') become('connecting');
         }
       };
     },
     close() {
-      if (retrying !== null) clearTimeout(retrying);
-      retrying = null;
+      stopRetrying();
+      for (const { listeners } of topics.values()) listeners.clear();
       topics.clear();
       become('closed');
       if (socket !== null) release(socket);

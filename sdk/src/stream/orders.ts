@@ -1,6 +1,8 @@
 import { CurvebookError } from '../errors.js';
 import type { ReadClient } from '../read/client.js';
 import type { Stream, StreamSchemas } from './client.js';
+import { createGuard } from './guard.js';
+import { createRecent } from './recent.js';
 
 export type OrderRow = StreamSchemas['OrderRow'];
 export type UserFill = StreamSchemas['UserFill'];
@@ -17,13 +19,14 @@ export interface OrderListeners {
   onOrders?(state: OrderState): void;
   /** Each fill once, oldest first, over all reconnects. */
   onFills?(fills: readonly UserFill[]): void;
+  /** Called with each query that failed and each error that a listener throws; neither ends anything. */
   onError?(error: unknown): void;
 }
 
 /** Fills that a subscription begins with, and that one query answers. */
 const SNAPSHOT_FILLS = 2_000;
-/** Fills whose numbers are remembered, so that none comes twice. */
-const REMEMBERED_FILLS = 20_000;
+/** Fills whose numbers are remembered, so that none comes twice, and closed orders, so that none opens again. */
+const REMEMBERED = 20_000;
 const RETRY_MS = 1_000;
 
 /**
@@ -32,88 +35,99 @@ const RETRY_MS = 1_000;
  * snapshot are read by query. More than 4,000 fills of one block can't all be read so: `onError` is then told CurvebookError `FILLS_LEFT_OUT`. Orders survive disconnects, so nothing is cancelled or placed again. Returns a function that ends it.
  */
 export function followOrders(stream: Stream, read: ReadClient, user: string, listeners: OrderListeners): () => void {
+  const over = new AbortController();
+  const isOver = (): boolean => over.signal.aborted;
+  const guard = createGuard((error) => listeners.onError?.(error), isOver);
   let open = new Map<number, OrderRow>();
-  /** Updates since the subscription, while the open orders are being read; null when they are known. */
-  let waiting: StreamSchemas['OrderUpdate'][] | null = [];
+  /** Open orders by the updates since the subscription, while all of them are being read; null when they are known. */
+  let waiting: Map<number, OrderRow> | null = new Map();
   let reading = new AbortController();
-  let isOver = false;
   /** Orders that were closed since the open ones were asked for: none of them opens again. */
-  const closed = new Set<number>();
-  const seen = new Set<number>();
+  const closed = createRecent<number>(REMEMBERED);
+  const seen = createRecent<number>(REMEMBERED);
+  /** Null before the first snapshot. All fills up to this time are told, but for those before that snapshot. */
   let newestFillMs: number | null = null;
   let filling: Promise<void> = Promise.resolve();
 
-  const tell = (): void => listeners.onOrders?.({ isComplete: waiting === null, open });
+  function call(listener: () => unknown): void {
+    if (!isOver()) guard.call(listener);
+  }
 
-  function apply(updates: readonly StreamSchemas['OrderUpdate'][]): void {
+  function complain(error: unknown): void {
+    if (!isOver()) guard.tell(error);
+  }
+
+  const tell = (): void => call(() => listeners.onOrders?.({ isComplete: waiting === null, open }));
+
+  function apply(updates: readonly StreamSchemas['OrderUpdate'][], to: Map<number, OrderRow>): void {
     for (const { order, status } of updates) {
-      if (status !== 'open') {
+      if (status === 'open') put(order, to);
+      else {
+        to.delete(order.oid);
         closed.add(order.oid);
-        open.delete(order.oid);
-      } else if (!closed.has(order.oid)) open.set(order.oid, smaller(open.get(order.oid), order));
+      }
     }
   }
 
-  /** What is known may be wrong from now on, and updates wait until it is read again. */
-  function unknow(): void {
+  function put(row: OrderRow, to: Map<number, OrderRow>): void {
+    if (!closed.has(row.oid)) to.set(row.oid, smaller(to.get(row.oid), row));
+  }
+
+  /** What is known may be wrong from now on, and updates are kept apart until it is read again. The signal aborts when that reading is of no use any more. */
+  function unknow(): AbortSignal {
     reading.abort();
-    waiting = [];
+    reading = new AbortController();
+    const { signal } = reading;
+    waiting = new Map();
     closed.clear();
     tell();
+    return signal;
   }
 
   async function readOpen(): Promise<void> {
-    unknow();
-    const mine = new AbortController();
-    reading = mine;
-    while (!isOver && !mine.signal.aborted) {
-      try {
-        const rows = await read.info<OrderRow[]>({ type: 'openOrders', user }, mine.signal);
-        if (isOver || mine.signal.aborted) return;
-        open = new Map(rows.map((row) => [row.oid, row]));
-        apply(waiting ?? []);
-        waiting = null;
-        return tell();
-      } catch (error) {
-        if (isOver || mine.signal.aborted) return;
-        listeners.onError?.(error);
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    }
+    const rows = await ask<OrderRow>({ type: 'openOrders', user }, unknow());
+    if (rows === null) return;
+    const updated = waiting ?? new Map<number, OrderRow>();
+    open = new Map();
+    for (const row of [...rows, ...updated.values()]) put(row, open);
+    waiting = null;
+    tell();
   }
 
-  /** Those that are new, told once. */
+  /** Asks until there is an answer; null once the signal has aborted. */
+  async function ask<T>(query: { type: string } & Record<string, unknown>, signal: AbortSignal): Promise<T[] | null> {
+    while (!signal.aborted) {
+      try {
+        const rows = await read.info(query, signal);
+        if (signal.aborted) break;
+        if (!isList(rows)) throw new CurvebookError('HTTP_ERROR', `the answer to ${query.type} is no list`);
+        return rows as T[];
+      } catch (error) {
+        if (signal.aborted) break;
+        complain(error);
+        await sleep(RETRY_MS, signal);
+      }
+    }
+    return null;
+  }
+
+  /** Those that are new, told once. They are in the order of the chain where they are of one time. */
   function add(fills: readonly UserFill[]): void {
-    const fresh = fills.filter(({ tid }) => !seen.has(tid)).sort((a, b) => a.time - b.time || a.tid - b.tid);
-    for (const { tid, time } of fresh) {
-      seen.add(tid);
-      newestFillMs = Math.max(newestFillMs ?? 0, time);
-    }
-    for (const tid of seen) {
-      if (seen.size <= REMEMBERED_FILLS) break;
-      seen.delete(tid);
-    }
-    if (fresh.length > 0) listeners.onFills?.(fresh);
+    const fresh = fills.filter(({ tid }) => seen.add(tid)).sort((a, b) => a.time - b.time);
+    for (const { time } of fresh) newestFillMs = Math.max(newestFillMs ?? 0, time);
+    if (fresh.length > 0) call(() => listeners.onFills?.(fresh));
   }
 
-  /** Asks until there is an answer: fills that were left out now would never be told, since later snapshots begin after them. */
+  /** Oldest first, or reversed. Asks until there is an answer: fills that were left out now would never be told, since later snapshots begin after them. */
   async function fillsOf(startTime: number, endTime: number, reversed = false): Promise<UserFill[]> {
-    while (!isOver) {
-      try {
-        const order = reversed ? { reversed } : {};
-        return await read.info<UserFill[]>({ type: 'userFillsByTime', user, startTime, endTime, ...order });
-      } catch (error) {
-        if (isOver) break;
-        listeners.onError?.(error);
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    }
-    return [];
+    const order = reversed ? { reversed } : {};
+    const query = { type: 'userFillsByTime', user, startTime, endTime, ...order };
+    return (await ask<UserFill>(query, over.signal)) ?? [];
   }
 
   /** Reads, page by page, the fills between the newest known one and a snapshot that has no room for all new ones. */
   async function missed(sinceMs: number, untilMs: number): Promise<void> {
-    for (let from = sinceMs; !isOver && from <= untilMs;) {
+    for (let from = sinceMs; !isOver() && from <= untilMs;) {
       const page = await fillsOf(from, untilMs);
       const last = page.reduce((latest, { time }) => Math.max(latest, time), from);
       const isFull = page.length >= SNAPSHOT_FILLS;
@@ -125,50 +139,73 @@ export function followOrders(stream: Stream, read: ReadClient, user: string, lis
     }
   }
 
-  /** The newest fills of a time of which `first` are the oldest. Those of one block have one time. */
+  /** The newest fills of a time of which `first` are the oldest; some may be among both. Those of one block have one time. */
   async function restOf(timeMs: number, first: readonly UserFill[]): Promise<UserFill[]> {
     const known = new Set(first.map(({ tid }) => tid));
     const newest = await fillsOf(timeMs, timeMs, true);
     if (newest.length >= SNAPSHOT_FILLS && newest.every(({ tid }) => !known.has(tid))) {
       const most = 2 * SNAPSHOT_FILLS;
-      listeners.onError?.(new CurvebookError('FILLS_LEFT_OUT', `of time ${timeMs} only ${most} fills can be read`));
+      complain(new CurvebookError('FILLS_LEFT_OUT', `of time ${timeMs} only ${most} fills can be read`));
     }
-    return newest;
+    return newest.reverse();
   }
 
   /** Runs jobs one after the other, so that fills stay in order. */
-  function enqueue(job: () => Promise<void> | void): void {
-    filling = filling.then(async () => {
-      if (!isOver) await job();
-    });
-    filling = filling.catch((error: unknown) => listeners.onError?.(error));
+  function enqueue(job: () => Promise<void>): void {
+    filling = filling.then(() => (isOver() ? undefined : job())).catch(complain);
   }
 
-  const ends = [
-    stream.subscribe(
-      { type: 'orderUpdates', user },
-      (updates) => {
-        if (waiting !== null) return void waiting.push(...updates);
-        apply(updates);
-        tell();
-      },
-      () => void readOpen(),
-      unknow,
-    ),
-    stream.subscribe({ type: 'userFills', user }, ({ isSnapshot, fills }) => {
-      enqueue(async () => {
-        const oldest = fills.reduce((least, { time }) => Math.min(least, time), Number.MAX_SAFE_INTEGER);
-        const hasGap = isSnapshot === true && fills.length >= SNAPSHOT_FILLS && newestFillMs !== null;
-        if (hasGap && newestFillMs !== null && oldest > newestFillMs) await missed(newestFillMs, oldest);
-        add(fills);
-      });
-    }),
-  ];
-  return () => {
-    isOver = true;
+  async function addAfterGap(isSnapshot: boolean, fills: readonly UserFill[]): Promise<void> {
+    const oldest = fills.reduce((least, { time }) => Math.min(least, time), Number.MAX_SAFE_INTEGER);
+    const isFull = isSnapshot && fills.length >= SNAPSHOT_FILLS;
+    // At one time with the newest known one, it may begin within a block of which a part is known.
+    if (isFull && newestFillMs !== null && oldest >= newestFillMs) await missed(newestFillMs, oldest);
+    // A snapshot begins with the newest.
+    add(isSnapshot ? [...fills].reverse() : fills);
+    // Of an account without fills the first snapshot has all: whatever comes later is new.
+    if (isSnapshot) newestFillMs ??= 0;
+  }
+
+  const ends: (() => void)[] = [];
+  function end(): void {
+    over.abort();
     reading.abort();
-    ends.forEach((end) => end());
+    ends.forEach((one) => one());
+  }
+
+  const onUpdates = (updates: readonly StreamSchemas['OrderUpdate'][]): void => {
+    apply(updates, waiting ?? open);
+    if (waiting === null) tell();
   };
+  const onResume = (): void => void readOpen().catch(complain);
+  ends.push(stream.subscribe({ type: 'orderUpdates', user }, onUpdates, onResume, () => void unknow()));
+  try {
+    const listening = stream.subscribe({ type: 'userFills', user }, ({ isSnapshot, fills }) => {
+      enqueue(() => addAfterGap(isSnapshot === true, fills));
+    });
+    ends.push(listening);
+  } catch (error) {
+    end();
+    throw error;
+  }
+  return end;
+}
+
+const isList = (value: unknown): value is object[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null);
+
+/** Ends early when the signal aborts, and leaves no timer then. */
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+  });
 }
 
 /** The row with the smaller size. Fills only reduce an order, so that row is newer, in whatever order the rows arrived. Sizes are plain decimals. */

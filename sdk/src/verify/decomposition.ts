@@ -1,18 +1,15 @@
 import { parseUnits } from '../../../core/amounts.js';
-import { NOTHING_RAISED, openSide, attributeFill, orderFillsOf } from '../../../core/attribution.js';
-import { checkCurve } from '../../../core/curve/check.js';
-import { decodeSide, wordsHash } from '../../../core/curve/words.js';
-import { priceToTicks, quoteUnitsFloor, subticksToPrice, unitsToSize } from '../../../core/market.js';
-import { snapshotHash } from '../../../core/snapshot.js';
-import type { Address, Market, MarketSnapshot, OrderFill, Side } from '../../../core/types.js';
+import { openSide, attributeFill, orderFillsOf } from '../../../core/attribution.js';
+import { priceToTicks, quoteUnitsFloor } from '../../../core/market.js';
+import type { Address, Market, OrderFill, Side } from '../../../core/types.js';
 import { marketOf } from '../deployment.js';
 import type { Deployment } from '../deployment.js';
 import { CurvebookError } from '../errors.js';
-import type { Answer, ReadClient, Schemas } from '../read/client.js';
+import type { ReadClient, Schemas } from '../read/client.js';
+import { contradictionsOf, isTouch, snapshotOf, type Curve } from './curve.js';
 
 type Fill = Schemas['Fill'];
 type Decomposition = Schemas['Decomposition'];
-type Curve = Answer<'/v0/curves/{pair}/{curve_seq}'>;
 
 const signed = (text: string, decimals: number): bigint =>
   text.startsWith('-') ? -parseUnits(text.slice(1), decimals) : parseUnits(text, decimals);
@@ -31,8 +28,8 @@ export function amountsOf(market: Market, fill: Fill): { side: Side; baseUnits: 
 }
 
 /**
- * Whether a decomposition adds up to its fill: every leg is worth its price, rounded down; legs and residual are the curve's amounts; the
- * residual is the rounding and the compression. Empty when it does, else what is wrong. All in integers.
+ * Whether a decomposition is of its fill and adds up to it: every leg is worth its price, rounded down; legs and residual are the curve's amounts; the
+ * residual is the rounding of the legs and the compression. Empty when it does, else what is wrong. All in integers.
  */
 export function reconcile(deployment: Deployment, fill: Fill, decomposition: Decomposition): string[] {
   const market = marketOf(deployment, fill.pair);
@@ -42,10 +39,20 @@ export function reconcile(deployment: Deployment, fill: Fill, decomposition: Dec
   const problems: string[] = [];
   const expect = (isSo: boolean, otherwise: string): void => void (isSo || problems.push(otherwise));
   const { legs, residual, rounding, compression_residual, operator_gain } = decomposition;
-  const isSame = decomposition.pair === fill.pair && decomposition.fill_seq === fill.fill_seq;
+  const isSame = (['pair', 'fill_seq', 'curve_seq', 'direction'] as const).every(
+    (name) => decomposition[name] === fill[name],
+  );
   expect(isSame && decomposition.status === 'final', 'it is of another fill, or not final');
-  for (const { maker, price, base_amount, quote_amount, orders } of legs) {
+  const [input, output] = side === 'ask' ? [market.quote, market.base] : [market.base, market.quote];
+  const isDirected = fill.token_in === input.symbol && fill.token_out === output.symbol;
+  expect(isDirected && fill.fee.token === output.symbol, `its tokens are not those of a ${fill.direction}`);
+  const isFee = (['taker', 'token', 'amount'] as const).every((name) => decomposition.fee[name] === fill.fee[name]);
+  expect(isFee, 'the fee is not that of the fill');
+  let exact = 0n;
+  for (const { maker, price, size, base_amount, quote_amount, orders } of legs) {
     const ticks = priceToTicks(market, price);
+    exact += (ticks ?? 0n) * base(base_amount);
+    expect(base(size) === base(base_amount), `the size of the leg of ${maker} at ${price} is not ${base_amount}`);
     const worth = ticks === null ? null : quoteUnitsFloor(market, ticks, base(base_amount));
     expect(worth === quote(quote_amount), `the leg of ${maker} at ${price} is not worth ${quote_amount}`);
     const parts = sum(orders.map((order) => base(order.base_amount)));
@@ -54,83 +61,23 @@ export function reconcile(deployment: Deployment, fill: Fill, decomposition: Dec
   expect(sum(legs.map((leg) => base(leg.base_amount))) === baseUnits, 'the legs have another base amount');
   const legsQuote = sum(legs.map((leg) => quote(leg.quote_amount)));
   expect(legsQuote + quote(residual) === quoteUnits, 'legs and residual are not the quote amount');
+  expect(quote(rounding) === quoteUnitsFloor(market, 1n, exact) - legsQuote, 'the rounding is not that of the legs');
   expect(quote(rounding) + quote(compression_residual) === quote(residual), 'the residual is not its parts');
   const gain = side === 'ask' ? quote(residual) : -quote(residual);
   expect(gain === quote(operator_gain), "the operator's gain is not the residual");
   return problems;
 }
 
-/** The book behind an expired curve, compared with the hash that was stored with it. Throws CurvebookError `NO_BOOK` or `BAD_CURVE`. */
-export function snapshotOf(market: Market, curve: Curve): MarketSnapshot {
-  const { snapshot, prepared } = curve;
-  if (snapshot === null || prepared === null) {
-    throw new CurvebookError(
-      'NO_BOOK',
-      `the book of curve ${curve.curve_seq} is shown once it is dead, if a fill hit it`,
-    );
-  }
-  const orders = (list: NonNullable<Curve['snapshot']>['asks']) =>
-    list.map(({ oid, maker, ticks, lots }) => ({
-      oid,
-      maker: maker as Address,
-      priceTicks: BigInt(ticks),
-      sizeLots: BigInt(lots),
-    }));
-  const book: MarketSnapshot = {
-    market: market.index,
-    fillSeq: snapshot.fill_seq,
-    askVolumeUnits: parseUnits(snapshot.ask_volume, market.base.decimals),
-    bidVolumeUnits: parseUnits(snapshot.bid_volume, market.base.decimals),
-    asks: orders(snapshot.asks),
-    bids: orders(snapshot.bids),
-  };
-  if (snapshotHash(book) !== prepared.snapshot_hash)
-    throw new CurvebookError('BAD_CURVE', 'the book is not that of its hash');
-  return book;
-}
-
-/**
- * Checks that a curve is what its words say and, if its book is shown, that it is never better for takers than that book: the words have the hash
- * `words_hash` (compare that with the chain's event), their segments are those listed, and up to the end of each segment the curve costs at least as
- * much as the book. Returns what is wrong; empty if nothing is.
- */
-export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
-  const market = marketOf(deployment, curve.pair);
-  const { prepared } = curve;
-  if (prepared === null) return ['it was never prepared'];
-  const problems: string[] = [];
-  const words = { ask: prepared.ask_words.map(BigInt), bid: prepared.bid_words.map(BigInt) };
-  // `words` is the whole curve as it stands on-chain. A touch sends no words, so it has no hash to compare.
-  if (prepared.kind !== 'touch' && wordsHash(words.ask, words.bid) !== curve.words_hash)
-    problems.push('the words have another hash');
-  const decoded = { asks: decodeSide(market, 'ask', words.ask), bids: decodeSide(market, 'bid', words.bid) };
-  for (const side of ['asks', 'bids'] as const) {
-    const said = decoded[side].map(
-      ({ lengthUnits, subticks }) => `${unitsToSize(market, lengthUnits)}@${subticksToPrice(market, subticks)}`,
-    );
-    const listed = prepared[side].map(({ size, price }) => `${size}@${price}`);
-    if (said.join() !== listed.join()) problems.push(`the ${side} are not what the words say`);
-  }
-  if (curve.snapshot === null) return problems;
-  try {
-    const posted = { ...decoded, exactAskKnots: prepared.exact_ask_knots, exactBidKnots: prepared.exact_bid_knots };
-    for (const { code, side, message } of checkCurve(market, snapshotOf(market, curve), posted)) {
-      problems.push(`${side ?? 'curve'} ${code}: ${message}`);
-    }
-  } catch (error) {
-    if (!(error instanceof CurvebookError)) throw error;
-    problems.push(error.message);
-  }
-  return problems;
-}
-
 /** How many of a market's newest fills are searched for those after a book's snapshot. */
 const MAX_FILLS = 256;
+/** Touches in a row between two fills of one curve; after a fill, a new book is posted within seconds. */
+const MAX_TOUCHES = 64;
 
 /**
  * Computes again which maker was paid what on a fill, from the book behind its curve and the fills since that book's snapshot, and compares it with
- * the server's decomposition. Returns the differences; empty if there are none. Throws CurvebookError `NO_BOOK` while the curve can be traded, and
- * `TOO_OLD` for fills that are not among the newest 256.
+ * the server's decomposition. Returns the differences; empty if there are none. The chain numbers a market's fills without gaps, so that none of
+ * them can be left out. Throws CurvebookError `NO_BOOK` while the curve can be traded, `TOO_OLD` for fills that are not among the newest 256, and
+ * `BAD_CURVE` for a book that is none.
  */
 export async function rederive(read: ReadClient, pair: string, fillSeq: number): Promise<string[]> {
   const deployment = await read.deployment();
@@ -138,42 +85,103 @@ export async function rederive(read: ReadClient, pair: string, fillSeq: number):
   const fills = await read.fills(pair, MAX_FILLS);
   const fill = fills.find(({ fill_seq }) => fill_seq === fillSeq);
   if (fill === undefined) throw new CurvebookError('TOO_OLD', `fill ${fillSeq} is not among the newest ${MAX_FILLS}`);
-  const curve = await rootCurve(read, pair, fill.curve_seq);
+  const curve = await curveOf(read, pair, fill.curve_seq);
   const book = snapshotOf(market, curve);
-  if ((fills[0]?.fill_seq ?? 0) > book.fillSeq + 1) {
-    throw new CurvebookError(
-      'TOO_OLD',
-      `the book is of fill ${book.fillSeq}, the oldest that is listed is ${fills[0]?.fill_seq}`,
-    );
-  }
+  const oldest = fills[0]?.fill_seq ?? 0;
+  // A shorter list has all fills of the market.
+  if (oldest > book.fillSeq + 1 && fills.length >= MAX_FILLS)
+    throw new CurvebookError('TOO_OLD', `the book is of fill ${book.fillSeq}, the oldest that is listed is ${oldest}`);
+  const wrong = problemsOf(fills, fill, { pair, bookSeq: book.fillSeq, curve });
+  if (wrong.length > 0) return wrong;
+
   const { side } = amountsOf(market, fill);
+  const said = await read.decomposition(pair, fillSeq);
+  const problems = reconcile(deployment, fill, said);
+  const since = fills.filter(
+    (one) => one.fill_seq > book.fillSeq && one.fill_seq < fillSeq && amountsOf(market, one).side === side,
+  );
+  const own = await prolongedBy(read, curve, Math.min(...since.map(({ curve_seq }) => curve_seq)), problems);
   const late: OrderFill[] = [];
-  const before: Fill[] = [];
-  for (const one of fills) {
-    if (one.fill_seq <= book.fillSeq || one.fill_seq >= fillSeq || amountsOf(market, one).side !== side) continue;
-    const root = await rootCurve(read, pair, one.curve_seq);
-    if (root.curve_seq === curve.curve_seq) before.push(one);
-    else late.push(...partsOf(market, side, await read.decomposition(pair, one.fill_seq)));
+  for (const one of since.filter(({ curve_seq }) => !own.has(curve_seq))) {
+    const explained = await read.decomposition(pair, one.fill_seq);
+    for (const problem of reconcile(deployment, one, explained)) problems.push(`fill ${one.fill_seq}: ${problem}`);
+    late.push(...partsOf(market, side, explained));
   }
   const raisedUnits = parseUnits(side === 'ask' ? curve.raised_ask : curve.raised_bid, market.base.decimals);
-  let state = openSide(market, book, side, late, NOTHING_RAISED[side] + raisedUnits);
-  for (const one of before) state = attributeFill(market, state, amountsOf(market, one)).state;
-  const said = await read.decomposition(pair, fillSeq);
+  let state = openSide(market, book, side, late, raisedUnits);
+  for (const one of since.filter(({ curve_seq }) => own.has(curve_seq)))
+    state = attributeFill(market, state, amountsOf(market, one)).state;
   const { decomposition } = attributeFill(market, state, amountsOf(market, fill));
   const mine = orderFillsOf(market, side, decomposition);
-  const problems = reconcile(deployment, fill, said);
   if (linesOf(mine) !== linesOf(partsOf(market, side, said)))
     problems.push('the orders that the book gives are others');
-  if (state.consumedUnits !== parseUnits(said.consumed_before ?? '0', market.base.decimals)) {
+  if (said.consumed_before === null || state.consumedUnits !== parseUnits(said.consumed_before, market.base.decimals)) {
     problems.push('what was consumed before is another amount');
   }
   return problems;
 }
 
-/** For a touch, the post whose curve it prolongs; else the curve itself. */
-async function rootCurve(read: ReadClient, pair: string, seq: number): Promise<Curve> {
+/** What makes it impossible to derive a fill again: with other fills than those of the chain, or another curve's book, nothing would be shown. */
+function problemsOf(
+  fills: readonly Fill[],
+  fill: Fill,
+  { pair, bookSeq, curve }: { pair: string; bookSeq: number; curve: Curve },
+): string[] {
+  const problems = contradictionsOf(curve);
+  if (curve.block_number > fill.block_number)
+    problems.push(
+      `curve ${curve.curve_seq} landed in block ${curve.block_number}, after fill ${fill.fill_seq} in ${fill.block_number}`,
+    );
+  if (fill.fill_seq <= bookSeq)
+    return [...problems, `the book is of fill ${bookSeq}, fill ${fill.fill_seq} is no later one`];
+  let next = bookSeq + 1;
+  for (const one of fills) {
+    if (one.fill_seq <= bookSeq || one.fill_seq > fill.fill_seq) continue;
+    if (one.pair !== pair) return [...problems, `fill ${one.fill_seq} is of ${one.pair}`];
+    if (one.fill_seq > next) return [...problems, `fill ${next} is missing`];
+    if (one.fill_seq < next) return [...problems, `fill ${one.fill_seq} is listed twice or out of order`];
+    next += 1;
+  }
+  return problems;
+}
+
+/** A curve. Throws CurvebookError `BAD_CURVE` where the answer is about another one. */
+async function curveOf(read: ReadClient, pair: string, seq: number): Promise<Curve> {
   const curve = await read.curve(pair, seq);
-  return curve.prepared?.kind === 'touch' ? read.curve(pair, curve.base_seq) : curve;
+  if (curve.pair === pair && curve.curve_seq === seq) return curve;
+  throw new CurvebookError('BAD_CURVE', `asked for curve ${seq} of ${pair}, got ${curve.curve_seq} of ${curve.pair}`);
+}
+
+/** The number of a curve and of those that it prolongs, as a touch may prolong another one, but for those below the lowest that is asked for. */
+async function prolongedBy(
+  read: ReadClient,
+  curve: Curve,
+  lowest: number,
+  problems: string[],
+): Promise<ReadonlySet<number>> {
+  const seqs = new Set([curve.curve_seq]);
+  let touch = curve;
+  while (isTouch(touch) && touch.base_seq >= lowest) {
+    if (seqs.size > MAX_TOUCHES) {
+      problems.push(`curve ${curve.curve_seq} follows on more than ${MAX_TOUCHES} touches`);
+      return seqs;
+    }
+    const base = await curveOf(read, curve.pair, touch.base_seq);
+    const contradictions = contradictionsOf(base);
+    problems.push(...contradictions);
+    if (contentOf(base) !== contentOf(touch))
+      problems.push(`curve ${touch.curve_seq} prolongs curve ${base.curve_seq}, which is another`);
+    if (contradictions.length > 0) return seqs;
+    seqs.add(base.curve_seq);
+    touch = base;
+  }
+  return seqs;
+}
+
+/** What a touch leaves as it is. */
+function contentOf({ prepared, raised_ask, raised_bid }: Curve): string {
+  const { snapshot_hash, ask_words, bid_words } = prepared ?? {};
+  return JSON.stringify([snapshot_hash, ask_words, bid_words, raised_ask, raised_bid]);
 }
 
 function partsOf(market: Market, side: Side, { legs }: Decomposition): OrderFill[] {
@@ -188,4 +196,4 @@ function partsOf(market: Market, side: Side, { legs }: Decomposition): OrderFill
 }
 
 const linesOf = (parts: readonly OrderFill[]): string =>
-  parts.map(({ oid, maker, priceTicks, baseUnits }) => `${oid} ${maker} ${priceTicks} ${baseUnits}`).join('\n');
+  JSON.stringify(parts.map(({ oid, maker, priceTicks, baseUnits }) => [oid, maker, `${priceTicks}`, `${baseUnits}`]));

@@ -1,4 +1,4 @@
-import { formatUnits } from '../../../core/amounts.js';
+import { AmountError, formatUnits, parseUnits } from '../../../core/amounts.js';
 import { bytesToHex, hexToBytes, keccak256Bytes } from '../../../core/hash.js';
 import { leafHash } from '../../../core/merkle.js';
 import type { Address, Hex } from '../../../core/types.js';
@@ -9,7 +9,7 @@ import type { Answer } from '../read/client.js';
 
 export interface ProvenBalance {
   token: string;
-  /** Exact decimal in tokens. */
+  /** Exact decimal in tokens. A debt is negative, and in the tree a leaf of zero: how high it is is not proven. */
   balance: string;
   units: bigint;
 }
@@ -19,7 +19,7 @@ const MAX_PROOF = 64;
 
 /**
  * The balances of a proof, each hashed up to the root. It shows that a balance is in the checkpoint with this root (ask others whether they see the
- * same root), not that the vault holds as much. Throws CurvebookError `BAD_PROOF`.
+ * same root), not that the vault holds as much. Each token is listed once. Throws CurvebookError `BAD_PROOF`.
  */
 export function verifyProof(
   deployment: Deployment,
@@ -28,21 +28,40 @@ export function verifyProof(
 ): ProvenBalance[] {
   const fail = (why: string): CurvebookError => new CurvebookError('BAD_PROOF', why);
   if (named !== maker) throw fail(`the proof is of ${named}, not ${maker}`);
+  const listed = new Set<Address>();
   return balances.map(({ token: symbol, balance, leaf, proof }) => {
     const [leafMaker, leafToken, amount] = leaf;
     const token = tokenOf(deployment, leafToken);
     if (leafMaker !== maker || token.symbol !== symbol || !/^\d{1,78}$/.test(amount)) {
       throw fail(`a leaf of ${symbol} says something else`);
     }
+    if (listed.has(token.address)) throw fail(`${symbol} is listed twice`);
+    listed.add(token.address);
     const units = BigInt(amount);
-    const isDebt = balance.startsWith('-') && units === 0n;
+    const isDebt = units === 0n && debtOf(balance, token.decimals) > 0n;
     if (!isDebt && formatUnits(units, token.decimals) !== balance)
       throw fail(`${symbol}: the leaf says ${amount} units`);
-    if (proof.length > MAX_PROOF || rootOf(leafHash(maker, token.address, units), proof as Hex[]) !== root) {
+    if (
+      proof.length > MAX_PROOF ||
+      !proof.every(isHash) ||
+      rootOf(leafHash(maker, token.address, units), proof as Hex[]) !== root
+    ) {
       throw fail(`${symbol}: the leaf is not under the root`);
     }
     return { token: symbol, balance, units };
   });
+}
+
+const isHash = (text: string): boolean => /^0x[0-9a-f]{64}$/.test(text);
+
+/** Units of a negative balance; zero for what is none. */
+function debtOf(balance: string, decimals: number): bigint {
+  try {
+    return balance.startsWith('-') ? parseUnits(balance.slice(1), decimals) : 0n;
+  } catch (error) {
+    if (error instanceof AmountError) return 0n;
+    throw error;
+  }
 }
 
 /** The root above a leaf: at each step the lower of two hashes comes first. */
