@@ -42,6 +42,13 @@ describe('the swap page', () => {
     for (const text of ['', '0', '0.000']) expect(entered(text, weth)).to.deep.equal({ units: null, problem: null });
   });
 
+  it('takes a bound of zero for what it says, and only an empty field for none', () => {
+    for (const text of ['0', '0.000', ' 0 ', '.0'])
+      expect(entered(text, weth, 'bound'), text).to.deep.equal({ units: 0n, problem: null });
+    for (const text of ['', ' ']) expect(entered(text, weth, 'bound')).to.deep.equal({ units: null, problem: null });
+    expect(entered('1,5', weth, 'bound').problem).to.be.a('string');
+  });
+
   it('gives the parts of a route, the largest first, cut off', () => {
     const part = (source: string, sellAmount: string) => ({ source, sellAmount, buyAmount: '1' });
     expect(routeShares([part('pool', '1'), part('own', '2')])).to.deep.equal([

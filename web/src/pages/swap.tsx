@@ -43,7 +43,7 @@ export function SwapPage() {
   const sell = tokenAt(deployment.tokens, sellAddress);
   const buy = tokenAt(deployment.tokens, buyAddress);
   const amount = entered(text, sell);
-  const maxFee = entered(maxFeeText, sell);
+  const maxFee = entered(maxFeeText, sell, 'bound');
   const limit = entered(leastText, buy);
   const settledUnits = useSettled(amount.units);
   const settledSell = useSettled(sell.address);
@@ -99,8 +99,14 @@ export function SwapPage() {
     mode === 'limit' ? amount.units !== null && limit.units !== null : isOwnPrice && (buyUnits ?? 0n) > 0n;
   const canSwap = session !== null && off === null && !isBusy && problem === null && isPriced;
 
+  /** What was typed as the most for gas is no bound in another token. */
+  function sellOther(address: string): void {
+    setSell(address);
+    setMaxFee('');
+  }
+
   function flip(): void {
-    setSell(buy.address);
+    sellOther(buy.address);
     setBuy(sell.address);
     setLeast('');
     if (buyUnits !== null && buyUnits > 0n) setText(formatUnits(buyUnits, buy.decimals));
@@ -139,7 +145,7 @@ export function SwapPage() {
             label="You sell"
             tokens={deployment.tokens}
             token={sell}
-            onToken={setSell}
+            onToken={sellOther}
             value={text}
             onValue={setText}
             problem={problem}

@@ -14,8 +14,8 @@ export type Mode = 'gasless' | 'direct' | 'limit';
 
 type Entered = { units: bigint; problem: null } | { units: null; problem: string | null };
 
-/** An amount as typed. Nothing typed is no problem; a comma, a sign or too many places is one. */
-export function entered(text: string, token: Token): Entered {
+/** An amount as typed. Nothing typed is no problem; a comma, a sign or too many places is one. Zero is a bound, and no amount to swap. */
+export function entered(text: string, token: Token, as: 'amount' | 'bound' = 'amount'): Entered {
   const typed = text.trim();
   if (typed === '') return { units: null, problem: null };
   if (!/^(?:\d+\.?\d*|\.\d+)$/.test(typed)) return { units: null, problem: 'Digits and one point, such as 0.25.' };
@@ -25,7 +25,7 @@ export function entered(text: string, token: Token): Entered {
   try {
     const plain = `${whole.replace(/^0+(?=\d)/, '') || '0'}${fraction === '' ? '' : `.${fraction}`}`;
     const units = parseUnits(plain, token.decimals);
-    return units === 0n ? { units: null, problem: null } : { units, problem: null };
+    return units === 0n && as === 'amount' ? { units: null, problem: null } : { units, problem: null };
   } catch (error) {
     if (error instanceof AmountError) return { units: null, problem: 'This is no amount.' };
     throw error;
