@@ -5,10 +5,11 @@ import { parseTransaction } from 'viem';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
-import { entered, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
+import { boundOf, entered, offerOf, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
 import { keyProvider } from '../../web/src/wallet/key-provider.js';
 import { decoded, revertName } from '../../web/src/wallet/errors.js';
 import { signerOf, typedDataJson } from '../../web/src/wallet/signer.js';
+import { drawn } from '../support/console/drawn.js';
 import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 
 const weth = { symbol: 'WETH', address: `0x42${'0'.repeat(37)}6`, decimals: 18 };
@@ -47,6 +48,42 @@ describe('the swap page', () => {
       expect(entered(text, weth, 'bound'), text).to.deep.equal({ units: 0n, problem: null });
     for (const text of ['', ' ']) expect(entered(text, weth, 'bound')).to.deep.equal({ units: null, problem: null });
     expect(entered('1,5', weth, 'bound').problem).to.be.a('string');
+  });
+
+  it('takes a price for that of the very amount that is typed, and of no other', () => {
+    const asked = { pricedUnits: 10n, gasless: 40_000n, direct: 20_000n, slippageBps: 50 };
+    const offers = (['gasless', 'direct', 'limit'] as const).map((mode) => offerOf({ mode, units: 10n, ...asked }));
+    expect(offers).to.deep.equal([
+      { gaslessUnits: 40_000n, buyUnits: 40_000n, least: 39_800n },
+      { gaslessUnits: 40_000n, buyUnits: 20_000n, least: 19_900n },
+      { gaslessUnits: 40_000n, buyUnits: 40_000n, least: 39_800n },
+    ]);
+    for (const units of [11n, null])
+      expect(offerOf({ mode: 'gasless', units, ...asked })).to.deep.equal({
+        ...{ gaslessUnits: null, buyUnits: null, least: null },
+      });
+    expect(offerOf({ mode: 'direct', units: null, ...asked, pricedUnits: null }).least).to.equal(null);
+  });
+
+  it('bounds what is signed and copied by a price or a limit, never by nothing', () => {
+    expect(boundOf('gasless', null, 7n)).to.equal(7n);
+    expect(boundOf('direct', 9n, 7n)).to.equal(7n);
+    expect(boundOf('limit', 9n, 7n)).to.equal(9n);
+    for (const [mode, limit, least] of [
+      ['gasless', 9n, null],
+      ['direct', null, 0n],
+      ['limit', null, 7n],
+      ['limit', 0n, 7n],
+    ] as const)
+      expect(boundOf(mode, limit, least), `${mode} ${limit} ${least}`).to.equal(null);
+  });
+
+  it('shows no program before there is a price to bound it by', async () => {
+    const said = (swap: object | null, waits: boolean) => drawn('swap/copy-as.tsx', 'CopyAs', { swap, waits });
+    expect(await said(null, true)).to.contain('Wait for the price');
+    expect(await said(null, false)).to.contain('Enter the amounts first');
+    const swap = { url: 'http://x', deployment, sell: weth, buy: usdc, units: 1n, minBuyUnits: 7n, slippageBps: 50 };
+    expect(await said({ ...swap, mode: 'direct' }, false)).to.contain("minBuy: '0.000007'");
   });
 
   it('gives the parts of a route, the largest first, cut off', () => {

@@ -11,7 +11,7 @@ import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
 import { useRun } from '../swap/run.js';
 import { TermsList } from '../swap/terms-list.js';
-import { entered } from '../swap/terms.js';
+import { boundOf, entered, offerOf } from '../swap/terms.js';
 import type { Mode, Token } from '../swap/terms.js';
 import { TokenField } from '../swap/token-field.js';
 import { NobodyActs } from '../wallet/account-menu.js';
@@ -76,12 +76,13 @@ export function SwapPage() {
       0n,
     2_000,
   );
-  const gaslessUnits = price.data === null ? null : BigInt(price.data.buyAmount);
-  const buyUnits = mode === 'direct' ? direct.data : gaslessUnits;
-  const isOwnPrice = units !== null && units === amount.units;
-  const least = buyUnits === null ? null : (buyUnits * BigInt(10_000 - slippageBps)) / 10_000n;
+  const { gaslessUnits, buyUnits, least } = offerOf({
+    ...{ mode, units: amount.units, pricedUnits: units, direct: direct.data, slippageBps },
+    gasless: price.data === null ? null : BigInt(price.data.buyAmount),
+  });
+  const bound = boundOf(mode, limit.units, least);
   // From the price of now one changes a digit; once it is there, it stays as it is.
-  const suggested = mode === 'limit' && isOwnPrice && gaslessUnits !== null && gaslessUnits > 0n;
+  const suggested = mode === 'limit' && gaslessUnits !== null && gaslessUnits > 0n;
   useEffect(() => {
     if (suggested) setLeast((typed) => (typed === '' ? formatUnits(gaslessUnits ?? 0n, buy.decimals) : typed));
   }, [suggested, buy.address]);
@@ -95,9 +96,8 @@ export function SwapPage() {
         (isShort
           ? `The account holds ${shown(formatUnits(balance.data ?? 0n, sell.decimals))} ${sell.symbol}.`
           : null));
-  const isPriced =
-    mode === 'limit' ? amount.units !== null && limit.units !== null : isOwnPrice && (buyUnits ?? 0n) > 0n;
-  const canSwap = session !== null && off === null && !isBusy && problem === null && isPriced;
+  const isSwap = amount.units !== null && sell !== buy;
+  const canSwap = session !== null && off === null && !isBusy && problem === null && isSwap && bound !== null;
 
   /** What was typed as the most for gas is no bound in another token. */
   function sellOther(address: string): void {
@@ -113,15 +113,12 @@ export function SwapPage() {
   }
 
   function swap(): void {
-    if (amount.units === null) return;
+    if (amount.units === null || bound === null) return;
     const sold = { sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) };
-    if (mode === 'limit') {
-      if (limit.units === null) return;
-      return start({ mode, swap: { ...sold, minBuy: formatUnits(limit.units, buy.decimals), validForSec } });
-    }
-    if (least === null) return;
+    if (mode === 'limit')
+      return start({ mode, swap: { ...sold, minBuy: formatUnits(bound, buy.decimals), validForSec } });
     // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
-    const wanted = (buyUnits ?? 0n) - 2n * ((buyUnits ?? 0n) - least);
+    const wanted = 2n * bound - (buyUnits ?? 0n);
     const bounds = {
       slippageBps,
       minBuy: formatUnits(wanted, buy.decimals),
@@ -162,13 +159,7 @@ export function SwapPage() {
               setLeast('');
             }}
             {...(mode === 'limit' && { onValue: setLeast, problem: limit.problem })}
-            value={
-              mode === 'limit'
-                ? leastText
-                : buyUnits === null || !isOwnPrice
-                  ? ''
-                  : shown(formatUnits(buyUnits, buy.decimals))
-            }
+            value={mode === 'limit' ? leastText : buyUnits === null ? '' : shown(formatUnits(buyUnits, buy.decimals))}
           />
         </div>
         {balance.data !== null && (
@@ -251,20 +242,10 @@ export function SwapPage() {
           </details>
         )}
         {mode === 'limit' ? (
-          <LimitTerms
-            {...{ sell, buy, units: amount.units, leastUnits: limit.units, nowUnits: isOwnPrice ? gaslessUnits : null }}
-          />
+          <LimitTerms {...{ sell, buy, units: amount.units, leastUnits: limit.units, nowUnits: gaslessUnits }} />
         ) : (
           <TermsList
-            {...{
-              mode,
-              sell,
-              buy,
-              price,
-              direct,
-              buyUnits: isOwnPrice ? buyUnits : null,
-              least: isOwnPrice ? least : null,
-            }}
+            {...{ mode, sell, buy, price, direct, buyUnits, least }}
             units={amount.units}
             hasReader={taker !== null}
             isOff={off !== null}
@@ -287,14 +268,14 @@ export function SwapPage() {
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
       <CopyAs
         swap={
-          amount.units === null || sell === buy || (mode === 'limit' && limit.units === null)
+          !isSwap || bound === null
             ? null
             : {
-                ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode },
-                minBuyUnits: (mode === 'limit' ? limit.units : least) ?? 1n,
+                ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode, minBuyUnits: bound },
                 url: window.location.origin,
               }
         }
+        waits={isSwap && mode !== 'limit'}
       />
       <History address={session?.address ?? null} taker={session === null ? null : taker} />
     </>
