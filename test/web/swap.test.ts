@@ -5,6 +5,7 @@ import { parseTransaction } from 'viem';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
+import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../../web/src/swap/limit.js';
 import { boundOf, entered, offerOf, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
 import { keyProvider } from '../../web/src/wallet/key-provider.js';
 import { decoded, revertName } from '../../web/src/wallet/errors.js';
@@ -76,6 +77,25 @@ describe('the swap page', () => {
       ['limit', 0n, 7n],
     ] as const)
       expect(boundOf(mode, limit, least), `${mode} ${limit} ${least}`).to.equal(null);
+  });
+
+  it('suggests a limit for the tokens and the amount at hand, and keeps what is typed over it', () => {
+    const suggested = suggestedFor(NO_LIMIT, 'WETH/USDC/1', '2505.12');
+    expect(limitText(suggested, 'WETH/USDC/1')).to.equal('2505.12');
+    // The price moves on, and the suggestion does not.
+    expect(suggestedFor(suggested, 'WETH/USDC/1', '2505.13')).to.equal(suggested);
+    for (const of of ['WETH/USDC/20', 'cbBTC/USDC/1', null]) expect(limitText(suggested, of), `${of}`).to.equal('');
+    const anew = suggestedFor(withAmount(suggested), 'WETH/USDC/20', '50102.4');
+    expect(limitText(anew, 'WETH/USDC/20')).to.equal('50102.4');
+    const typed = { ...anew, typed: '51000' };
+    expect(limitText(withAmount(typed), 'WETH/USDC/21')).to.equal('51000');
+    expect(limitText(suggestedFor(typed, 'WETH/USDC/21', '52607.5'), 'WETH/USDC/21')).to.equal('51000');
+  });
+
+  it('suggests no limit into a field that was emptied, until the amount is another', () => {
+    const emptied = { ...suggestedFor(NO_LIMIT, 'WETH/USDC/1', '2505.12'), typed: '' };
+    expect(limitText(emptied, 'WETH/USDC/1')).to.equal('');
+    expect(limitText(suggestedFor(withAmount(emptied), 'WETH/USDC/2', '5010'), 'WETH/USDC/2')).to.equal('5010');
   });
 
   it('shows no program before there is a price to bound it by', async () => {

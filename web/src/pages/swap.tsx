@@ -6,6 +6,7 @@ import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
 import { tradingOff } from '../states.js';
 import { CopyAs } from '../swap/copy-as.js';
 import { History } from '../swap/history.js';
+import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../swap/limit.js';
 import { LimitTerms, WAITS } from '../swap/limit-terms.js';
 import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
@@ -36,7 +37,7 @@ export function SwapPage() {
   const [mode, setMode] = useState<Mode>(hasGasless ? 'gasless' : 'direct');
   const [slippageBps, setSlippage] = useState<number>(50);
   const [maxFeeText, setMaxFee] = useState('');
-  const [leastText, setLeast] = useState('');
+  const [limit, setLimit] = useState(NO_LIMIT);
   const [validForSec, setValidFor] = useState<number>(WAITS[1][0]);
   const taker = useTaker(deployment);
   const { run, start, forget } = useRun(taker, session?.address ?? null);
@@ -44,7 +45,9 @@ export function SwapPage() {
   const buy = tokenAt(deployment.tokens, buyAddress);
   const amount = entered(text, sell);
   const maxFee = entered(maxFeeText, sell, 'bound');
-  const limit = entered(leastText, buy);
+  const limitOf = amount.units === null ? null : `${sell.address}/${buy.address}/${amount.units}`;
+  const leastText = limitText(limit, limitOf);
+  const limitLeast = entered(leastText, buy);
   const settledUnits = useSettled(amount.units);
   const settledSell = useSettled(sell.address);
   // Base units of one token are no amount of another.
@@ -80,12 +83,13 @@ export function SwapPage() {
     ...{ mode, units: amount.units, pricedUnits: units, direct: direct.data, slippageBps },
     gasless: price.data === null ? null : BigInt(price.data.buyAmount),
   });
-  const bound = boundOf(mode, limit.units, least);
+  const bound = boundOf(mode, limitLeast.units, least);
   // From the price of now one changes a digit; once it is there, it stays as it is.
-  const suggested = mode === 'limit' && gaslessUnits !== null && gaslessUnits > 0n;
+  const suggestion =
+    mode === 'limit' && gaslessUnits !== null && gaslessUnits > 0n ? formatUnits(gaslessUnits, buy.decimals) : null;
   useEffect(() => {
-    if (suggested) setLeast((typed) => (typed === '' ? formatUnits(gaslessUnits ?? 0n, buy.decimals) : typed));
-  }, [suggested, buy.address]);
+    if (suggestion !== null && limitOf !== null) setLimit((old) => suggestedFor(old, limitOf, suggestion));
+  }, [suggestion === null, limitOf]);
   const isShort = balance.data !== null && amount.units !== null && amount.units > balance.data;
   const isBusy = run !== null && run.stage !== 'done' && run.stage !== 'failed';
   const problem =
@@ -99,16 +103,26 @@ export function SwapPage() {
   const isSwap = amount.units !== null && sell !== buy;
   const canSwap = session !== null && off === null && !isBusy && problem === null && isSwap && bound !== null;
 
-  /** What was typed as the most for gas is no bound in another token. */
+  /** What was typed for one token is no bound in another, nor for another. */
   function sellOther(address: string): void {
     setSell(address);
     setMaxFee('');
+    setLimit(NO_LIMIT);
+  }
+
+  function buyOther(address: string): void {
+    setBuy(address);
+    setLimit(NO_LIMIT);
+  }
+
+  function setAmount(typed: string): void {
+    setText(typed);
+    setLimit(withAmount);
   }
 
   function flip(): void {
     sellOther(buy.address);
-    setBuy(sell.address);
-    setLeast('');
+    buyOther(sell.address);
     if (buyUnits !== null && buyUnits > 0n) setText(formatUnits(buyUnits, buy.decimals));
   }
 
@@ -144,7 +158,7 @@ export function SwapPage() {
             token={sell}
             onToken={sellOther}
             value={text}
-            onValue={setText}
+            onValue={setAmount}
             problem={problem}
           />
           <button type="button" className="flip" onClick={flip} aria-label="Sell what is bought">
@@ -154,18 +168,18 @@ export function SwapPage() {
             label={mode === 'limit' ? 'You get at least' : 'You get'}
             tokens={deployment.tokens}
             token={buy}
-            onToken={(address) => {
-              setBuy(address);
-              setLeast('');
-            }}
-            {...(mode === 'limit' && { onValue: setLeast, problem: limit.problem })}
+            onToken={buyOther}
+            {...(mode === 'limit' && {
+              onValue: (typed) => setLimit((old) => ({ ...old, typed })),
+              problem: limitLeast.problem,
+            })}
             value={mode === 'limit' ? leastText : buyUnits === null ? '' : shown(formatUnits(buyUnits, buy.decimals))}
           />
         </div>
         {balance.data !== null && (
           <p className="caption" title={formatUnits(balance.data, sell.decimals)}>
             You hold {shown(formatUnits(balance.data, sell.decimals), LIST_PLACES)} {sell.symbol}.{' '}
-            <button type="button" onClick={() => setText(formatUnits(balance.data ?? 0n, sell.decimals))}>
+            <button type="button" onClick={() => setAmount(formatUnits(balance.data ?? 0n, sell.decimals))}>
               Sell all
             </button>
           </p>
@@ -242,7 +256,7 @@ export function SwapPage() {
           </details>
         )}
         {mode === 'limit' ? (
-          <LimitTerms {...{ sell, buy, units: amount.units, leastUnits: limit.units, nowUnits: gaslessUnits }} />
+          <LimitTerms {...{ sell, buy, units: amount.units, leastUnits: limitLeast.units, nowUnits: gaslessUnits }} />
         ) : (
           <TermsList
             {...{ mode, sell, buy, price, direct, buyUnits, least }}
