@@ -98,6 +98,13 @@ describe('the swap page', () => {
     expect(limitText(suggestedFor(withAmount(emptied), 'WETH/USDC/2', '5010'), 'WETH/USDC/2')).to.equal('5010');
   });
 
+  it('says the minimum that was signed in the token that was bought, whichever is chosen since', async () => {
+    const quote = { minBuyUnits: 2_487_500_000n, validToSec: 9, expiresMs: 9_000, signsApproval: false };
+    const run = { mode: 'gasless', stage: 'done', sinceMs: 0, quote, buy: usdc };
+    const said = await drawn('swap/progress.tsx', 'Progress', { run, onForget: () => undefined });
+    expect(said).to.contain('Signed for at least 2,487.5 USDC.');
+  });
+
   it('shows no program before there is a price to bound it by', async () => {
     const said = (swap: object | null, waits: boolean) => drawn('swap/copy-as.tsx', 'CopyAs', { swap, waits });
     expect(await said(null, true)).to.contain('Wait for the price');

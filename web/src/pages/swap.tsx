@@ -130,7 +130,7 @@ export function SwapPage() {
     if (amount.units === null || bound === null) return;
     const sold = { sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) };
     if (mode === 'limit')
-      return start({ mode, swap: { ...sold, minBuy: formatUnits(bound, buy.decimals), validForSec } });
+      return start({ mode, buy, swap: { ...sold, minBuy: formatUnits(bound, buy.decimals), validForSec } });
     // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
     const wanted = 2n * bound - (buyUnits ?? 0n);
     const bounds = {
@@ -138,7 +138,7 @@ export function SwapPage() {
       minBuy: formatUnits(wanted, buy.decimals),
       ...(maxFee.units === null ? {} : { maxFee: formatUnits(maxFee.units, sell.decimals) }),
     };
-    start({ mode, swap: { ...sold, ...bounds } });
+    start({ mode, buy, swap: { ...sold, ...bounds } });
   }
 
   return (
@@ -278,7 +278,7 @@ export function SwapPage() {
           </button>
         )}
       </form>
-      {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
+      {run !== null && <Progress run={run} onForget={forget} />}
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
       <CopyAs
         swap={
