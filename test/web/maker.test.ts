@@ -1,8 +1,9 @@
-/** The maker page's checklist: each step is ticked by what is so, and by nothing else. */
+/** The maker page: its checklist is ticked by what is so and by nothing else, and what is signed is what was looked at. */
 import { expect } from 'chai';
 import { CurvebookError } from '../../sdk/src/index.js';
 import { stepsOf } from '../../web/src/maker/steps.js';
 import { whenReady } from '../../web/src/maker/when-ready.js';
+import { drawn } from '../support/console/drawn.js';
 
 type Facts = Parameters<typeof stepsOf>[0];
 
@@ -41,6 +42,49 @@ describe('the checklist of a maker', () => {
     const [first] = stepsOf(facts({ account: { data: { approval: 'suspended', agents: [] } } }), true);
     expect(first).to.include({ name: 'Approved', isDone: false });
     expect(first?.text).to.contain('suspended');
+  });
+});
+
+describe('the ticket of a maker', () => {
+  const token = (symbol: string) => ({ symbol, address: `0x${symbol}` });
+  const market = (pair: string, asset: number, tick_size: string, lot_size: string) => {
+    const [base, quote] = pair.split('-').map((symbol) => `0x${symbol}`);
+    return { ...{ pair, base, quote, asset, tick_size, lot_size }, min_order_value: '10' };
+  };
+  const [weth, btc] = [market('WETH-USDC', 10_000, '0.01', '0.0001'), market('cbBTC-DAI', 10_001, '0.5', '0.00001')];
+  const shown = {
+    deployment: { tokens: ['WETH', 'USDC', 'cbBTC', 'DAI'].map(token), markets: [weth, btc] },
+    ...{ market: weth, base: 'WETH', quote: 'USDC' },
+  };
+
+  /** The ticket, and what it sends. */
+  async function ticket(edited: object | null): Promise<{ text: string; sent: unknown[] }> {
+    const sent: unknown[] = [];
+    const orders = {
+      order: async ([order]: { pair: string }[]) => (sent.push(order?.pair), [{ oid: 1, error: null }]),
+      modify: async (oid: number, order: { pair: string }) => (sent.push(oid, order.pair), [{ oid, error: null }]),
+    };
+    const { text, all } = await drawn(
+      ...(['maker/ticket.tsx', 'Ticket', { orders, edited, onEnd: () => undefined, off: null }, shown] as const),
+    );
+    (all('form')[0]?.onSubmit as (event: object) => void)({ preventDefault: () => undefined });
+    await new Promise((done) => setTimeout(done, 0));
+    return { text, sent };
+  }
+
+  it('places an order in the market of the page', async () => {
+    const { text, sent } = await ticket(null);
+    for (const says of ['Quote in WETH-USDC', 'Sell WETH', 'Price in USDC, in steps of 0.01', 'steps of 0.0001'])
+      expect(text).to.contain(says);
+    expect(sent).to.deep.equal(['WETH-USDC']);
+  });
+
+  it("changes an order in the order's own market, whichever the page shows", async () => {
+    const { text, sent } = await ticket({ market: btc, oid: 7, side: 'sell', price: '65000', size: '0.5' });
+    for (const says of ['Change order 7 in cbBTC-DAI', 'Sell cbBTC', 'Price in DAI, in steps of 0.5', 'of 0.00001'])
+      expect(text).to.contain(says);
+    expect(text).not.to.contain('WETH');
+    expect(sent).to.deep.equal([7, 'cbBTC-DAI']);
   });
 });
 

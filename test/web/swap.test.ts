@@ -101,12 +101,13 @@ describe('the swap page', () => {
   it('says the minimum that was signed in the token that was bought, whichever is chosen since', async () => {
     const quote = { minBuyUnits: 2_487_500_000n, validToSec: 9, expiresMs: 9_000, signsApproval: false };
     const run = { mode: 'gasless', stage: 'done', sinceMs: 0, quote, buy: usdc };
-    const said = await drawn('swap/progress.tsx', 'Progress', { run, onForget: () => undefined });
-    expect(said).to.contain('Signed for at least 2,487.5 USDC.');
+    const { text } = await drawn('swap/progress.tsx', 'Progress', { run, onForget: () => undefined });
+    expect(text).to.contain('Signed for at least 2,487.5 USDC.');
   });
 
   it('shows no program before there is a price to bound it by', async () => {
-    const said = (swap: object | null, waits: boolean) => drawn('swap/copy-as.tsx', 'CopyAs', { swap, waits });
+    const said = async (swap: object | null, waits: boolean) =>
+      (await drawn('swap/copy-as.tsx', 'CopyAs', { swap, waits })).text;
     expect(await said(null, true)).to.contain('Wait for the price');
     expect(await said(null, false)).to.contain('Enter the amounts first');
     const swap = { url: 'http://x', deployment, sell: weth, buy: usdc, units: 1n, minBuyUnits: 7n, slippageBps: 50 };
