@@ -48,10 +48,9 @@ export function SwapPage() {
   const limitOf = amount.units === null ? null : `${sell.address}/${buy.address}/${amount.units}`;
   const leastText = limitText(limit, limitOf);
   const limitLeast = entered(leastText, buy);
-  const settledUnits = useSettled(amount.units);
-  const settledSell = useSettled(sell.address);
-  // Base units of one token are no amount of another.
-  const units = settledSell === sell.address ? settledUnits : null;
+  // Amount and token settle together: base units of one token are no amount of another.
+  const typed = `${sell.address}/${amount.units}`;
+  const units = useSettled(typed) === typed ? amount.units : null;
   const balance = useBalance(session, sell);
   const price = useRead(
     units === null || !hasGasless || sell === buy
