@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { fillGeometry } from '../../web/src/charts/fill-geometry.js';
 import { basisPoints, exact, isEqual, middle, share, shown, sum, text } from '../../web/src/numbers.js';
+import { inWords } from '../../web/src/proof.js';
 import { offBook, sumsOf } from '../../web/src/sums.js';
 
 type Decomposition = Parameters<typeof sumsOf>[1];
@@ -67,6 +68,23 @@ describe('what the console computes of a fill', () => {
   it('holds a buyer to what it paid', () => {
     const bought = fill({ direction: 'buy', amount_in: '2000.754', amount_out: '0.7991' });
     expect(sumsOf(bought, decomposition({ direction: 'buy' }), 'USDC').adds).to.equal(true);
+  });
+
+  it('says who paid and who got, and on which side the operator was', () => {
+    const said = (change: Partial<Fill>, residual: string): string => {
+      const { direction = 'sell' } = change;
+      return inWords(sumsOf(fill(change), decomposition({ direction, residual }), 'USDC'), direction, 'USDC');
+    };
+    const bought = { direction: 'buy', amount_in: '2000.754', amount_out: '0.7991' } as const;
+    expect(said({}, '-0.000391')).to.equal(
+      'makers paid 2,000.754391 − 0.000391 left for the operator = 2,000.754 USDC that the taker got ✓ computed in this browser',
+    );
+    expect(said({ amount_out: '2000.755' }, '0.000609')).to.contain('+ 0.000609 from the operator = 2,000.755');
+    expect(said({ ...bought, amount_in: '2000.755' }, '0.000609')).to.equal(
+      'makers got 2,000.754391 + 0.000609 left for the operator = 2,000.755 USDC that the taker paid ✓ computed in this browser',
+    );
+    expect(said(bought, '-0.000391')).to.contain('− 0.000391 from the operator = 2,000.754');
+    expect(said(bought, '0')).to.contain('+ 0 left for the operator ≠ 2,000.754 USDC that the taker paid ✗');
   });
 
   it('draws legs side by side from where the fill began, and pieces of the curve from the touch', () => {

@@ -7,10 +7,12 @@ import type { Address, Hex } from '../../core/types.js';
 import { CurvebookError } from '../../sdk/src/index.js';
 import { perform } from '../../web/src/swap/run.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
-import { entered, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
+import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../../web/src/swap/limit.js';
+import { boundOf, entered, offerOf, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
 import { keyProvider } from '../../web/src/wallet/key-provider.js';
 import { decoded, revertName } from '../../web/src/wallet/errors.js';
 import { signerOf, typedDataJson } from '../../web/src/wallet/signer.js';
+import { drawn } from '../support/console/drawn.js';
 import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 
 const HASH = `0x${'ab'.repeat(32)}`;
@@ -43,6 +45,76 @@ describe('the swap page', () => {
       expect(problem, text).to.be.a('string');
     }
     for (const text of ['', '0', '0.000']) expect(entered(text, weth)).to.deep.equal({ units: null, problem: null });
+  });
+
+  it('takes a bound of zero for what it says, and only an empty field for none', () => {
+    for (const text of ['0', '0.000', ' 0 ', '.0'])
+      expect(entered(text, weth, 'bound'), text).to.deep.equal({ units: 0n, problem: null });
+    for (const text of ['', ' ']) expect(entered(text, weth, 'bound')).to.deep.equal({ units: null, problem: null });
+    expect(entered('1,5', weth, 'bound').problem).to.be.a('string');
+  });
+
+  it('takes a price for that of the very amount that is typed, and of no other', () => {
+    const asked = { pricedUnits: 10n, gasless: 40_000n, direct: 20_000n, slippageBps: 50 };
+    const offers = (['gasless', 'direct', 'limit'] as const).map((mode) => offerOf({ mode, units: 10n, ...asked }));
+    expect(offers).to.deep.equal([
+      { gaslessUnits: 40_000n, buyUnits: 40_000n, least: 39_800n },
+      { gaslessUnits: 40_000n, buyUnits: 20_000n, least: 19_900n },
+      { gaslessUnits: 40_000n, buyUnits: 40_000n, least: 39_800n },
+    ]);
+    for (const units of [11n, null])
+      expect(offerOf({ mode: 'gasless', units, ...asked })).to.deep.equal({
+        ...{ gaslessUnits: null, buyUnits: null, least: null },
+      });
+    expect(offerOf({ mode: 'direct', units: null, ...asked, pricedUnits: null }).least).to.equal(null);
+  });
+
+  it('bounds what is signed and copied by a price or a limit, never by nothing', () => {
+    expect(boundOf('gasless', null, 7n)).to.equal(7n);
+    expect(boundOf('direct', 9n, 7n)).to.equal(7n);
+    expect(boundOf('limit', 9n, 7n)).to.equal(9n);
+    for (const [mode, limit, least] of [
+      ['gasless', 9n, null],
+      ['direct', null, 0n],
+      ['limit', null, 7n],
+      ['limit', 0n, 7n],
+    ] as const)
+      expect(boundOf(mode, limit, least), `${mode} ${limit} ${least}`).to.equal(null);
+  });
+
+  it('suggests a limit for the tokens and the amount at hand, and keeps what is typed over it', () => {
+    const suggested = suggestedFor(NO_LIMIT, 'WETH/USDC/1', '2505.12');
+    expect(limitText(suggested, 'WETH/USDC/1')).to.equal('2505.12');
+    // The price moves on, and the suggestion does not.
+    expect(suggestedFor(suggested, 'WETH/USDC/1', '2505.13')).to.equal(suggested);
+    for (const of of ['WETH/USDC/20', 'cbBTC/USDC/1', null]) expect(limitText(suggested, of), `${of}`).to.equal('');
+    const anew = suggestedFor(withAmount(suggested), 'WETH/USDC/20', '50102.4');
+    expect(limitText(anew, 'WETH/USDC/20')).to.equal('50102.4');
+    const typed = { ...anew, typed: '51000' };
+    expect(limitText(withAmount(typed), 'WETH/USDC/21')).to.equal('51000');
+    expect(limitText(suggestedFor(typed, 'WETH/USDC/21', '52607.5'), 'WETH/USDC/21')).to.equal('51000');
+  });
+
+  it('suggests no limit into a field that was emptied, until the amount is another', () => {
+    const emptied = { ...suggestedFor(NO_LIMIT, 'WETH/USDC/1', '2505.12'), typed: '' };
+    expect(limitText(emptied, 'WETH/USDC/1')).to.equal('');
+    expect(limitText(suggestedFor(withAmount(emptied), 'WETH/USDC/2', '5010'), 'WETH/USDC/2')).to.equal('5010');
+  });
+
+  it('says the minimum that was signed in the token that was bought, whichever is chosen since', async () => {
+    const quote = { minBuyUnits: 2_487_500_000n, validToSec: 9, expiresMs: 9_000, signsApproval: false };
+    const run = { mode: 'gasless', stage: 'done', sinceMs: 0, quote, buy: usdc };
+    const { text } = await drawn('swap/progress.tsx', 'Progress', { run, onForget: () => undefined });
+    expect(text).to.contain('Signed for at least 2,487.5 USDC.');
+  });
+
+  it('shows no program before there is a price to bound it by', async () => {
+    const said = async (swap: object | null, waits: boolean) =>
+      (await drawn('swap/copy-as.tsx', 'CopyAs', { swap, waits })).text;
+    expect(await said(null, true)).to.contain('Wait for the price');
+    expect(await said(null, false)).to.contain('Enter the amounts first');
+    const swap = { url: 'http://x', deployment, sell: weth, buy: usdc, units: 1n, minBuyUnits: 7n, slippageBps: 50 };
+    expect(await said({ ...swap, mode: 'direct' }, false)).to.contain("minBuy: '0.000007'");
   });
 
   it('gives the parts of a route, the largest first, cut off', () => {

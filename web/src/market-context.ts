@@ -4,7 +4,7 @@ import type { DataOf } from '../../sdk/src/stream.js';
 import type { Loadable } from './loadable.js';
 
 export type Deployment = Schemas['Deployment'];
-type Market = Deployment['markets'][number];
+export type Market = Deployment['markets'][number];
 export type Fill = Schemas['Fill'];
 export type Decomposition = Schemas['Decomposition'];
 export type PostedCurve = Schemas['PostedCurve'];

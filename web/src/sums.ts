@@ -4,7 +4,7 @@ import { at, exact, isEqual, sum } from './numbers.js';
 import type { Exact } from './numbers.js';
 
 /** The sum of a fill's legs and what is left, beside the quote units that the taker paid or the curve gave. Computed in the browser. */
-interface Sums {
+export interface Sums {
   legs: Exact;
   residual: Exact;
   /** What the sum has to be: quote units paid by a buyer; got by a seller, with the fee that was taken from them. */

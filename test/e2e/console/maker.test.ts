@@ -241,6 +241,37 @@ if (hasBrowser()) {
       const { far } = await prices();
       await quote('Sell', far, '0.4');
       await orders().filter({ hasText: '0.4' }).waitFor();
+    });
+
+    it('lets another tab make an agent of its own, by which it cancels, and loses no key with an answer', async () => {
+      // What a tab holds is gone with it.
+      await page.evaluate('sessionStorage.clear()');
+      await page.reload();
+      await page.getByRole('button', { name: 'Connect Stand-in' }).click();
+      await orders().filter({ hasText: '0.4' }).waitFor();
+      await step('Agent').filter({ hasText: ': to do' }).filter({ hasText: 'a new one replaces it' }).waitFor();
+      const make = page.getByRole('button', { name: 'Make an agent for this tab' });
+      await page.evaluate("standIn.does('refuse')");
+      await make.click();
+      await page.getByRole('alert').filter({ hasText: 'refused in the wallet: nothing was signed or sent' }).waitFor();
+      await step('Agent').filter({ hasText: ': to do' }).waitFor();
+      expect(await page.evaluate("Object.keys(sessionStorage).filter((name) => name.includes('agent'))")).to.deep.equal(
+        [],
+      );
+      await page.evaluate("standIn.does('obey')");
+      await page.route(
+        '**/exchange',
+        async (route) => {
+          await route.fetch();
+          await route.abort('connectionrefused');
+        },
+        { times: 1 },
+      );
+      await make.click();
+      await page.getByRole('alert').filter({ hasText: 'NO_ANSWER' }).waitFor();
+      await page.reload();
+      await step('Agent').filter({ hasText: ': done' }).waitFor();
+      expect(await page.getByText('Make an agent first').count()).to.equal(0);
       await page
         .getByRole('button', { name: /^Cancel order/ })
         .first()

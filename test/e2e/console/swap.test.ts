@@ -80,6 +80,24 @@ if (hasBrowser()) {
       await page.getByText('Allowed to Permit2 by a signature of its own').waitFor();
       await receipt.getByText('Gave 700 USDC, got').waitFor();
       expect(await count()).to.deep.equal(before);
+      const signed = page.getByText(/^Signed for at least/);
+      const minimum = await signed.innerText();
+      expect(minimum).to.match(/^Signed for at least 0\.\d+ WETH\./);
+      await page.getByRole('button', { name: 'Sell what is bought' }).click();
+      await page.getByRole('button', { name: /WETH$/ }).waitFor();
+      expect(await signed.innerText()).to.equal(minimum);
+    });
+
+    it('signs nothing where nothing may be paid for gas, and takes that for no bound in another token', async () => {
+      await page.getByLabel('You sell', { exact: true }).fill('0.3');
+      await page.getByText('Bounds', { exact: true }).click();
+      const most = page.getByLabel(/^Most for gas/);
+      await most.fill('0');
+      await swapButton().click();
+      const alert = page.getByRole('region', { name: 'Progress' }).getByRole('alert');
+      await alert.filter({ hasText: 'FEE_TOO_HIGH' }).waitFor();
+      await page.getByRole('button', { name: 'Sell what is bought' }).click();
+      expect(await most.inputValue()).to.equal('');
     });
 
     it('finds an order in the history of the address that was on its way when the page was loaded again', async () => {
@@ -108,7 +126,15 @@ if (hasBrowser()) {
       await fact('Route').filter({ hasText: '%' }).waitFor();
       await page.getByRole('radio', { name: /^Limit/ }).check();
       const least = page.getByLabel('You get at least', { exact: true });
-      await until('the price of now to begin with', async () => /^\d{3}(?:\.\d+)?$/.test(await least.inputValue()));
+      const suggests = (digits: number): Promise<void> =>
+        until('the price of now to begin with', async () =>
+          new RegExp(`^\\d{${digits}}(?:\\.\\d+)?$`).test(await least.inputValue()),
+        );
+      await suggests(3);
+      await page.getByLabel('You sell', { exact: true }).fill('2');
+      await suggests(4);
+      await page.getByLabel('You sell', { exact: true }).fill('0.2');
+      await suggests(3);
       await least.fill('1000');
       // Twice the price of now, which moves a little.
       await fact('Away')
@@ -190,6 +216,11 @@ if (hasBrowser()) {
         Solidity: 'contract SwapOnCurvebook',
         curl: '"sellAmountBeforeFee":"750000000000000000"',
       });
+      await page.getByRole('button', { name: 'viem', exact: true }).click();
+      await page
+        .locator('pre')
+        .filter({ hasText: /minBuy: '1\d{3}[.']/ })
+        .waitFor();
       await page.getByRole('radio', { name: /^Limit/ }).check();
       await page.getByLabel('You get at least', { exact: true }).fill('3000');
       await shows({

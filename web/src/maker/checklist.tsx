@@ -3,9 +3,10 @@ import type { MakerClient } from '../../../sdk/src/maker.js';
 import { CurvebookError } from '../../../sdk/src/index.js';
 import { useShown } from '../market-context.js';
 import { usePlatform } from '../platform.js';
-import { agentAddress, newAgentKey, storeAgent } from '../wallet/agents.js';
+import { agentAddress, newAgentKey, storeAgent, storedAgent } from '../wallet/agents.js';
 import type { Session } from '../wallet/session.js';
 import { Said, useActing } from './acting.js';
+import { AGENT_NAME, approveKept } from './agent.js';
 import { stepsOf } from './steps.js';
 import type { MakerFacts } from './steps.js';
 
@@ -13,16 +14,18 @@ interface ChecklistProps {
   session: Session;
   facts: MakerFacts;
   custody: MakerClient;
+  /** Whether the key of this tab signs for the maker; null while that is not known. */
+  isAgent: boolean | null;
   onAgent(key: string): void;
 }
 
 /** What a maker has done, and what is to do next; it ticks itself. */
-export function Checklist({ session, facts, custody, onAgent }: ChecklistProps) {
+export function Checklist({ session, facts, custody, isAgent, onAgent }: ChecklistProps) {
   const { deployment } = useShown();
   const { read } = usePlatform();
   const acting = useActing();
   const [isOpen, setOpen] = useState(true);
-  const steps = stepsOf(facts, session.kind === 'sandbox');
+  const steps = stepsOf(facts, session.kind === 'sandbox', isAgent);
   const approve = async (): Promise<string> => {
     const reply = await fetch(`${read.url}/sandbox/approve`, {
       method: 'POST',
@@ -34,10 +37,16 @@ export function Checklist({ session, facts, custody, onAgent }: ChecklistProps) 
     return 'approved, as the operator does it';
   };
   const makeAgent = async (): Promise<string> => {
+    const { deployment_id: id } = deployment;
+    const { address: maker } = session;
     const key = newAgentKey();
-    await custody.approveAgent(await agentAddress(key), 'console');
-    storeAgent(deployment.deployment_id, session.address, key);
-    onAgent(key);
+    const address = await agentAddress(key);
+    await approveKept(key, {
+      former: storedAgent(id, maker),
+      store: (kept) => storeAgent(id, maker, kept),
+      adopt: onAgent,
+      approve: () => custody.approveAgent(address, AGENT_NAME),
+    });
     return 'this tab signs orders from now on; the key is gone with the tab';
   };
   const done = steps.filter(({ isDone }) => isDone === true).length;

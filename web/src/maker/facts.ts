@@ -1,9 +1,12 @@
-/** Facts that a maker's page reads repeatedly. */
+/** Facts that a maker's page reads repeatedly, and the key that its tab holds. */
+import { useEffect, useState } from 'react';
 import { callData, firstWord } from '../../../sdk/src/wallet.js';
 import type { Address } from '../../../core/types.js';
 import type { Deployment } from '../market-context.js';
 import { useRead } from '../platform.js';
+import { agentAddress, storedAgent } from '../wallet/agents.js';
 import type { Session } from '../wallet/session.js';
+import type { TabAgent } from './agent.js';
 import type { MakerFacts } from './steps.js';
 
 const EVERY_MS = 2_000;
@@ -29,4 +32,20 @@ export function useMakerFacts(session: Session, deployment: Deployment): MakerFa
       3 * EVERY_MS,
     ),
   };
+}
+
+/** The key that this tab holds for a maker, and what takes a new one in its place. Deployment and maker stay the same for as long as it is drawn. */
+export function useTabAgent(deploymentId: string, maker: string): [TabAgent | null, (key: string) => void] {
+  const [held, hold] = useState<TabAgent | null>(() => {
+    const key = storedAgent(deploymentId, maker);
+    return key === null ? null : { key, address: null, sinceMs: 0 };
+  });
+  const key = held?.key ?? null;
+  useEffect(() => {
+    if (key === null) return;
+    // What is no key is nobody's.
+    const derived = agentAddress(key).catch(() => '');
+    void derived.then((address) => hold((now) => (now?.key === key ? { ...now, address } : now)));
+  }, [key]);
+  return [held, (adopted) => hold({ key: adopted, address: null, sinceMs: Date.now() })];
 }

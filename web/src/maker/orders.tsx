@@ -21,9 +21,9 @@ export function Orders({ address, client, onEdit }: OrdersProps) {
   const state = useOpenOrders(address);
   const acting = useActing();
   if (state === null || (!state.isComplete && state.open.size === 0)) return <p role="status">Loading orders …</p>;
-  const pairs = new Map(deployment.markets.map((market) => [coinOf(market), market.pair]));
+  const markets = new Map(deployment.markets.map((market) => [coinOf(market), market]));
   const rows = [...state.open.values()].sort((a, b) => b.timestamp - a.timestamp);
-  const targets = rows.map(({ coin, oid }) => ({ pair: pairs.get(coin) ?? coin, oid }));
+  const targets = rows.map(({ coin, oid }) => ({ pair: markets.get(coin)?.pair ?? coin, oid }));
   const cancel = async (orders: typeof targets): Promise<string> => {
     if (client === null) throw new Error('make an agent first');
     return cancelled(await client.cancel(orders));
@@ -63,7 +63,8 @@ export function Orders({ address, client, onEdit }: OrdersProps) {
             </thead>
             <tbody>
               {rows.map((row) => {
-                const pair = pairs.get(row.coin) ?? row.coin;
+                const market = markets.get(row.coin);
+                const pair = market?.pair ?? row.coin;
                 const side = row.side === 'B' ? 'buy' : 'sell';
                 return (
                   <tr key={row.oid}>
@@ -77,13 +78,15 @@ export function Orders({ address, client, onEdit }: OrdersProps) {
                     </td>
                     <td>
                       <span className="acts">
-                        <button
-                          type="button"
-                          onClick={() => onEdit({ oid: row.oid, side, price: row.limitPx, size: row.sz })}
-                          aria-label={`Change order ${row.oid}`}
-                        >
-                          Change
-                        </button>
+                        {market !== undefined && (
+                          <button
+                            type="button"
+                            onClick={() => onEdit({ market, oid: row.oid, side, price: row.limitPx, size: row.sz })}
+                            aria-label={`Change order ${row.oid}`}
+                          >
+                            Change
+                          </button>
+                        )}
                         <button
                           type="button"
                           disabled={acting.busy}

@@ -1,5 +1,6 @@
 import type { Answer } from '../../../sdk/src/index.js';
 import type { Loadable } from '../loadable.js';
+import { AGENT_NAME } from './agent.js';
 
 export type Account = Answer<'/v0/makers/{maker}/account'>;
 export type Limits = Answer<'/v0/makers/{maker}/limits'>;
@@ -21,10 +22,14 @@ interface Step {
   text: string;
 }
 
-/** The steps to a first quote, each done when its condition holds. An allowance that a deposit used up counts as one that was given. */
+/**
+ * The steps to a first quote, each done when its condition holds. An allowance that a deposit used up counts as one that was given; an agent is that of
+ * this tab (`isAgent`), since no other one's key is here.
+ */
 export function stepsOf(
   { account, limits, withdrawals, allowances }: { [K in keyof MakerFacts]: Pick<MakerFacts[K], 'data'> },
   isOwnSigner: boolean,
+  isAgent: boolean | null,
 ): Step[] {
   const deposited = withdrawals.data?.events.some(({ event }) => event === 'deposited') ?? null;
   const allowed = allowances.data === null ? null : [...allowances.data.values()].some((units) => units > 0n);
@@ -32,7 +37,7 @@ export function stepsOf(
     ({ balance }) => /[1-9]/.test(balance) && !balance.startsWith('-'),
   );
   const approval = account.data?.approval ?? null;
-  const agents = account.data?.agents.length ?? 0;
+  const isTaken = isAgent === false && (account.data?.agents.some(({ name }) => name === AGENT_NAME) ?? false);
   return [
     {
       name: 'Approved',
@@ -51,10 +56,13 @@ export function stepsOf(
     { name: 'Credited', isDone: credited ?? null, text: 'The ledger has seen the deposit: orders can lean on it.' },
     {
       name: 'Agent',
-      isDone: account.data === null ? null : agents > 0,
-      text: isOwnSigner
-        ? 'Another key that may sign orders for this maker, and never withdraws. Optional here.'
-        : 'Browser wallets do not sign orders: a key of this page does, which never withdraws.',
+      isDone: isAgent,
+      text: [
+        isOwnSigner
+          ? 'Another key that may sign orders for this maker, and never withdraws. Optional here.'
+          : 'Browser wallets do not sign orders: a key of this page does, which never withdraws.',
+        ...(isTaken ? ['The one of another tab, or of one that was closed, is not here: a new one replaces it.'] : []),
+      ].join(' '),
     },
     {
       name: 'Scheduled cancel',

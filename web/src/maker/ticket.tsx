@@ -1,14 +1,16 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useSearch } from 'wouter';
 import type { EntryResult, MakerClient, NewOrder } from '../../../sdk/src/maker.js';
 import { bytesToHex } from '../../../sdk/src/hash.js';
-import { coinOf, useShown } from '../market-context.js';
-import type { Book } from '../market-context.js';
+import { coinOf, symbolOf, useShown } from '../market-context.js';
+import type { Book, Market } from '../market-context.js';
 import { shown } from '../numbers.js';
 import { useStream } from '../platform.js';
 import { Said, useActing } from './acting.js';
 
+/** An order that is changed. It stays in its own market, whichever the page shows. */
 export interface Edited {
+  market: Market;
   oid: number;
   side: 'buy' | 'sell';
   price: string;
@@ -26,22 +28,32 @@ interface TicketProps {
 
 /** Places an order, or changes one: price and size go out exactly as they are typed. */
 export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
-  const { market, base, quote } = useShown();
+  const { deployment, market: shownMarket } = useShown();
+  const market = edited?.market ?? shownMarket;
+  const base = symbolOf(deployment, market.base);
+  const quote = symbolOf(deployment, market.quote);
   const wanted = new URLSearchParams(useSearch());
   const [side, setSide] = useState<'buy' | 'sell'>(wanted.get('side') === 'buy' ? 'buy' : 'sell');
   const [price, setPrice] = useState(wanted.get('price') ?? '');
   const [size, setSize] = useState('');
   const acting = useActing();
-  const best = useBest(side);
+  const best = useBest(market, side);
   // Joins the best price of its side once, and does not follow it: what is signed is what one has read.
   useEffect(() => {
     if (best !== null) setPrice((typed) => (typed === '' ? best : typed));
   }, [best === null, side]);
+  const wasEdited = useRef(false);
   useEffect(() => {
-    if (edited === null) return;
-    setSide(edited.side);
-    setPrice(edited.price);
-    setSize(edited.size);
+    if (edited !== null) {
+      setSide(edited.side);
+      setPrice(edited.price);
+      setSize(edited.size);
+    } else if (wasEdited.current) {
+      // Price and size of an order of another market are none of a new one here.
+      setPrice(best ?? '');
+      setSize('');
+    }
+    wasEdited.current = edited !== null;
   }, [edited]);
 
   const send = async (client: MakerClient): Promise<string> => {
@@ -62,7 +74,7 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
         if (orders !== null) acting.act(() => send(orders));
       }}
     >
-      <h2>{edited === null ? `Quote in ${market.pair}` : `Change order ${edited.oid}`}</h2>
+      <h2>{edited === null ? `Quote in ${market.pair}` : `Change order ${edited.oid} in ${market.pair}`}</h2>
       <div className="row" role="group" aria-label="Side">
         {(['buy', 'sell'] as const).map((one) => (
           <button
@@ -124,8 +136,7 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
 }
 
 /** The best price of a side of the book; null while nobody quotes there. */
-function useBest(side: 'buy' | 'sell'): string | null {
-  const { market } = useShown();
+function useBest(market: Market, side: 'buy' | 'sell'): string | null {
   const book = useStream({ type: 'l2Book', coin: coinOf(market) }, (_state: Book | null, data) => data);
   const [bids = [], asks = []] = book.data?.levels ?? [];
   return (side === 'buy' ? bids : asks)[0]?.px ?? null;

@@ -2,7 +2,8 @@ import { FillPicture } from '../charts/fill-picture.js';
 import { fillGeometry } from '../charts/fill-geometry.js';
 import { amountsOf, newestFills, useShown } from '../market-context.js';
 import type { Decomposition, Fill } from '../market-context.js';
-import { inColumn, onGrid, shortHex, shown, text } from '../numbers.js';
+import { inColumn, onGrid, shortHex, shown } from '../numbers.js';
+import { inWords } from '../proof.js';
 import { useRead, useStream } from '../platform.js';
 import { sumsOf } from '../sums.js';
 
@@ -77,16 +78,7 @@ export function FillPage({ fillSeq, isPart = false }: { fillSeq: string; isPart?
 function Proof({ fill, decomposition }: { fill: Fill; decomposition: Decomposition }) {
   const { quote } = useShown();
   const sums = sumsOf(fill, decomposition, quote);
-  const { digits } = sums.residual;
-  const isGain = fill.direction === 'buy' ? digits >= 0n : digits <= 0n;
-  const left = shown(text({ ...sums.residual, digits: digits < 0n ? -digits : digits }));
-  return (
-    <p className={`proof ${sums.adds ? 'good' : 'bad'}`}>
-      makers {fill.direction === 'buy' ? 'got' : 'paid'} {shown(text(sums.legs))} {digits < 0n ? '−' : '+'} {left}{' '}
-      {isGain ? 'left for the operator' : 'from the operator'} {sums.adds ? '=' : '≠'} {shown(text(sums.total))} {quote}{' '}
-      that the taker {fill.direction === 'buy' ? 'paid' : 'got'} {sums.adds ? '✓ computed in this browser' : '✗'}
-    </p>
-  );
+  return <p className={`proof ${sums.adds ? 'good' : 'bad'}`}>{inWords(sums, fill.direction, quote)}</p>;
 }
 
 function Legs({ decomposition }: { decomposition: Decomposition }) {

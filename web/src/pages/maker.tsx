@@ -1,17 +1,17 @@
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { useShown } from '../market-context.js';
 import { useNowMs, useStreamState } from '../platform.js';
 import { tradingOff } from '../states.js';
 import { BalanceProof, Balances } from '../maker/balances.js';
 import { Checklist } from '../maker/checklist.js';
 import { Custody } from '../maker/custody.js';
-import { useMakerFacts } from '../maker/facts.js';
+import { mayAgentSign } from '../maker/agent.js';
+import { useMakerFacts, useTabAgent } from '../maker/facts.js';
 import { Orders, ScheduledCancel } from '../maker/orders.js';
 import { MakerFills, Performance } from '../maker/results.js';
 import { Ticket } from '../maker/ticket.js';
 import type { Edited } from '../maker/ticket.js';
 import { NobodyActs } from '../wallet/account-menu.js';
-import { storedAgent } from '../wallet/agents.js';
 import { useMaker } from '../wallet/clients.js';
 import { useWallets } from '../wallet/session.js';
 import type { Session } from '../wallet/session.js';
@@ -19,25 +19,29 @@ import type { Session } from '../wallet/session.js';
 /** A maker's work: from the approval to quotes, fills and the way out again. */
 export function MakerPage() {
   const { session } = useWallets();
+  const { deployment } = useShown();
   return (
     <>
       <h1>Maker</h1>
-      {session === null ? <NobodyActs role="maker3" /> : <Desk key={session.address} session={session} />}
+      {session === null ? (
+        <NobodyActs role="maker3" />
+      ) : (
+        <Desk key={`${deployment.deployment_id}/${session.address}`} session={session} />
+      )}
     </>
   );
 }
 
 function Desk({ session }: { session: Session }) {
   const { deployment, status } = useShown();
-  const off = tradingOff(status, useStreamState(), useNowMs());
+  const nowMs = useNowMs();
+  const off = tradingOff(status, useStreamState(), nowMs);
   const facts = useMakerFacts(session, deployment);
-  const [agentKey, setAgentKey] = useState<string | null>(null);
+  const [agent, adopt] = useTabAgent(deployment.deployment_id, session.address);
+  const isAgent = mayAgentSign(agent, facts.account, nowMs);
   const [edited, setEdited] = useState<Edited | null>(null);
-  useEffect(
-    () => setAgentKey(storedAgent(deployment.deployment_id, session.address)),
-    [deployment.deployment_id, session.address],
-  );
-  const { custody, orders } = useMaker(agentKey);
+  // Cancels do not wait for what the account says of the key.
+  const { custody, orders } = useMaker(isAgent === false ? null : (agent?.key ?? null));
   const failed = facts.account.error ?? facts.limits.error ?? facts.allowances.error;
   return (
     <>
@@ -46,7 +50,7 @@ function Desk({ session }: { session: Session }) {
           {failed}
         </p>
       )}
-      {custody !== null && <Checklist {...{ session, facts, custody }} onAgent={setAgentKey} />}
+      {custody !== null && <Checklist {...{ session, facts, custody, isAgent }} onAgent={adopt} />}
       <div className="desk">
         <Ticket orders={orders} edited={edited} onEnd={() => setEdited(null)} off={off} />
         {custody !== null && <Custody {...{ session, custody }} withdrawals={facts.withdrawals.data} />}

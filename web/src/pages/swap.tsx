@@ -6,12 +6,13 @@ import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
 import { tradingOff } from '../states.js';
 import { CopyAs } from '../swap/copy-as.js';
 import { History } from '../swap/history.js';
+import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../swap/limit.js';
 import { LimitTerms, WAITS } from '../swap/limit-terms.js';
 import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
 import { useRun } from '../swap/run.js';
 import { TermsList } from '../swap/terms-list.js';
-import { entered } from '../swap/terms.js';
+import { boundOf, entered, offerOf } from '../swap/terms.js';
 import type { Mode, Token } from '../swap/terms.js';
 import { TokenField } from '../swap/token-field.js';
 import { NobodyActs } from '../wallet/account-menu.js';
@@ -37,19 +38,20 @@ export function SwapPage() {
   const [mode, setMode] = useState<Mode>(hasGasless ? 'gasless' : 'direct');
   const [slippageBps, setSlippage] = useState<number>(50);
   const [maxFeeText, setMaxFee] = useState('');
-  const [leastText, setLeast] = useState('');
+  const [limit, setLimit] = useState(NO_LIMIT);
   const [validForSec, setValidFor] = useState<number>(WAITS[1][0]);
   const taker = useTaker(deployment);
   const { run, start, forget } = useRun(taker, session?.address ?? null);
   const sell = tokenAt(deployment.tokens, sellAddress);
   const buy = tokenAt(deployment.tokens, buyAddress);
   const amount = entered(text, sell);
-  const maxFee = entered(maxFeeText, sell);
-  const limit = entered(leastText, buy);
-  const settledUnits = useSettled(amount.units);
-  const settledSell = useSettled(sell.address);
-  // Base units of one token are no amount of another.
-  const units = settledSell === sell.address ? settledUnits : null;
+  const maxFee = entered(maxFeeText, sell, 'bound');
+  const limitOf = amount.units === null ? null : `${sell.address}/${buy.address}/${amount.units}`;
+  const leastText = limitText(limit, limitOf);
+  const limitLeast = entered(leastText, buy);
+  // Amount and token settle together: base units of one token are no amount of another.
+  const typed = `${sell.address}/${amount.units}`;
+  const units = useSettled(typed) === typed ? amount.units : null;
   const balance = useBalance(session, sell);
   const price = useRead(
     units === null || !hasGasless || sell === buy
@@ -77,15 +79,17 @@ export function SwapPage() {
       0n,
     2_000,
   );
-  const gaslessUnits = price.data === null ? null : BigInt(price.data.buyAmount);
-  const buyUnits = mode === 'direct' ? direct.data : gaslessUnits;
-  const isOwnPrice = units !== null && units === amount.units;
-  const least = buyUnits === null ? null : (buyUnits * BigInt(10_000 - slippageBps)) / 10_000n;
+  const { gaslessUnits, buyUnits, least } = offerOf({
+    ...{ mode, units: amount.units, pricedUnits: units, direct: direct.data, slippageBps },
+    gasless: price.data === null ? null : BigInt(price.data.buyAmount),
+  });
+  const bound = boundOf(mode, limitLeast.units, least);
   // From the price of now one changes a digit; once it is there, it stays as it is.
-  const suggested = mode === 'limit' && isOwnPrice && gaslessUnits !== null && gaslessUnits > 0n;
+  const suggestion =
+    mode === 'limit' && gaslessUnits !== null && gaslessUnits > 0n ? formatUnits(gaslessUnits, buy.decimals) : null;
   useEffect(() => {
-    if (suggested) setLeast((typed) => (typed === '' ? formatUnits(gaslessUnits ?? 0n, buy.decimals) : typed));
-  }, [suggested, buy.address]);
+    if (suggestion !== null && limitOf !== null) setLimit((old) => suggestedFor(old, limitOf, suggestion));
+  }, [suggestion === null, limitOf]);
   const isShort = balance.data !== null && amount.units !== null && amount.units > balance.data;
   const isBusy = run !== null && run.stage !== 'done' && run.stage !== 'failed';
   const problem =
@@ -96,37 +100,49 @@ export function SwapPage() {
         (isShort
           ? `The account holds ${shown(formatUnits(balance.data ?? 0n, sell.decimals))} ${sell.symbol}.`
           : null));
-  const isPriced =
-    mode === 'limit' ? amount.units !== null && limit.units !== null : isOwnPrice && (buyUnits ?? 0n) > 0n;
-  const canSwap = session !== null && off === null && !isBusy && problem === null && isPriced;
+  const isSwap = amount.units !== null && sell !== buy;
+  const canSwap = session !== null && off === null && !isBusy && problem === null && isSwap && bound !== null;
+
+  /** What was typed for one token is no bound in another, nor for another. */
+  function sellOther(address: string): void {
+    setSell(address);
+    setMaxFee('');
+    setLimit(NO_LIMIT);
+  }
+
+  function buyOther(address: string): void {
+    setBuy(address);
+    setLimit(NO_LIMIT);
+  }
+
+  function setAmount(typed: string): void {
+    setText(typed);
+    setLimit(withAmount);
+  }
 
   const once = useOnce(session?.address ?? null, `${sell.address}/${buy.address}/${text}`, () => {
     if (canSwap) swap();
   });
 
   function flip(): void {
-    setSell(buy.address);
-    setBuy(sell.address);
-    setLeast('');
+    sellOther(buy.address);
+    buyOther(sell.address);
     if (buyUnits !== null && buyUnits > 0n) setText(formatUnits(buyUnits, buy.decimals));
   }
 
   function swap(): void {
-    if (amount.units === null) return;
+    if (amount.units === null || bound === null) return;
     const sold = { sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) };
-    if (mode === 'limit') {
-      if (limit.units === null) return;
-      return start({ mode, swap: { ...sold, minBuy: formatUnits(limit.units, buy.decimals), validForSec } });
-    }
-    if (least === null) return;
+    if (mode === 'limit')
+      return start({ mode, buy, swap: { ...sold, minBuy: formatUnits(bound, buy.decimals), validForSec } });
     // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
-    const wanted = (buyUnits ?? 0n) - 2n * ((buyUnits ?? 0n) - least);
+    const wanted = 2n * bound - (buyUnits ?? 0n);
     const bounds = {
       slippageBps,
       minBuy: formatUnits(wanted, buy.decimals),
       ...(maxFee.units === null ? {} : { maxFee: formatUnits(maxFee.units, sell.decimals) }),
     };
-    start({ mode, swap: { ...sold, ...bounds } });
+    start({ mode, buy, swap: { ...sold, ...bounds } });
   }
 
   return (
@@ -144,9 +160,9 @@ export function SwapPage() {
             label="You sell"
             tokens={deployment.tokens}
             token={sell}
-            onToken={setSell}
+            onToken={sellOther}
             value={text}
-            onValue={setText}
+            onValue={setAmount}
             problem={problem}
           />
           <button type="button" className="flip" onClick={flip} aria-label="Sell what is bought">
@@ -156,24 +172,18 @@ export function SwapPage() {
             label={mode === 'limit' ? 'You get at least' : 'You get'}
             tokens={deployment.tokens}
             token={buy}
-            onToken={(address) => {
-              setBuy(address);
-              setLeast('');
-            }}
-            {...(mode === 'limit' && { onValue: setLeast, problem: limit.problem })}
-            value={
-              mode === 'limit'
-                ? leastText
-                : buyUnits === null || !isOwnPrice
-                  ? ''
-                  : shown(formatUnits(buyUnits, buy.decimals))
-            }
+            onToken={buyOther}
+            {...(mode === 'limit' && {
+              onValue: (typed) => setLimit((old) => ({ ...old, typed })),
+              problem: limitLeast.problem,
+            })}
+            value={mode === 'limit' ? leastText : buyUnits === null ? '' : shown(formatUnits(buyUnits, buy.decimals))}
           />
         </div>
         {balance.data !== null && (
           <p className="caption" title={formatUnits(balance.data, sell.decimals)}>
             You hold {shown(formatUnits(balance.data, sell.decimals), LIST_PLACES)} {sell.symbol}.{' '}
-            <button type="button" onClick={() => setText(formatUnits(balance.data ?? 0n, sell.decimals))}>
+            <button type="button" onClick={() => setAmount(formatUnits(balance.data ?? 0n, sell.decimals))}>
               Sell all
             </button>
           </p>
@@ -250,20 +260,10 @@ export function SwapPage() {
           </details>
         )}
         {mode === 'limit' ? (
-          <LimitTerms
-            {...{ sell, buy, units: amount.units, leastUnits: limit.units, nowUnits: isOwnPrice ? gaslessUnits : null }}
-          />
+          <LimitTerms {...{ sell, buy, units: amount.units, leastUnits: limitLeast.units, nowUnits: gaslessUnits }} />
         ) : (
           <TermsList
-            {...{
-              mode,
-              sell,
-              buy,
-              price,
-              direct,
-              buyUnits: isOwnPrice ? buyUnits : null,
-              least: isOwnPrice ? least : null,
-            }}
+            {...{ mode, sell, buy, price, direct, buyUnits, least }}
             units={amount.units}
             hasReader={taker !== null}
             isOff={off !== null}
@@ -284,18 +284,18 @@ export function SwapPage() {
         {once.question}
       </form>
       {session !== null && <PendingList session={session} />}
-      {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
+      {run !== null && <Progress run={run} onForget={forget} />}
       {run?.stage === 'done' && run.txHash !== null && <Receipt taker={run.taker} txHash={run.txHash} />}
       <CopyAs
         swap={
-          amount.units === null || sell === buy || (mode === 'limit' && limit.units === null)
+          !isSwap || bound === null
             ? null
             : {
-                ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode },
-                minBuyUnits: (mode === 'limit' ? limit.units : least) ?? 1n,
+                ...{ deployment, sell, buy, units: amount.units, slippageBps, validForSec, mode, minBuyUnits: bound },
                 url: window.location.origin,
               }
         }
+        waits={isSwap && mode !== 'limit'}
       />
       <History address={session?.address ?? null} taker={session === null ? null : taker} />
     </>

@@ -3,8 +3,15 @@ import type { SnippetSwap } from './snippet-swap.js';
 import { SNIPPETS, snippet } from './snippets.js';
 import type { SnippetName } from './snippets.js';
 
-/** The swap as a program, to copy; null while what is typed is none. */
-export function CopyAs({ swap }: { swap: SnippetSwap | null }) {
+interface CopyAsProps {
+  /** Null while what is typed is none, or has no price yet that bounds it. */
+  swap: SnippetSwap | null;
+  /** Whether a price is all that it lacks. */
+  waits: boolean;
+}
+
+/** The swap as a program, to copy. */
+export function CopyAs({ swap, waits }: CopyAsProps) {
   const [name, setName] = useState<SnippetName>('viem');
   const [said, setSaid] = useState('');
   const code = swap === null ? null : snippet(name, swap);
@@ -32,7 +39,9 @@ export function CopyAs({ swap }: { swap: SnippetSwap | null }) {
         <span role="status">{said}</span>
       </div>
       {code === null ? (
-        <p role="status">Enter the amounts first.</p>
+        <p role="status">
+          {waits ? 'Wait for the price: it says what the program takes at least.' : 'Enter the amounts first.'}
+        </p>
       ) : (
         <pre tabIndex={0} aria-label={`The swap as ${name}`}>
           {code}

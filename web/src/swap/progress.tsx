@@ -2,12 +2,11 @@ import { useNowMs } from '../platform.js';
 import { STAGES } from './run.js';
 import type { Run } from './run.js';
 import { percentLeft } from './terms.js';
-import type { Token } from './terms.js';
 import { formatUnits } from '../../../core/amounts.js';
 import { shown } from '../numbers.js';
 
 /** Where a swap stands: its steps, and how long its quote or its signature is still good. */
-export function Progress({ run, buy, onForget }: { run: Run; buy: Token; onForget(): void }) {
+export function Progress({ run, onForget }: { run: Run; onForget(): void }) {
   const nowMs = useNowMs();
   const stages = STAGES[run.mode];
   const at = stages.findIndex(([stage]) => stage === run.stage);
@@ -33,7 +32,7 @@ export function Progress({ run, buy, onForget }: { run: Run; buy: Token; onForge
       )}
       {run.quote !== null && run.stage !== 'failed' && (
         <p className="caption">
-          Signed for at least {shown(formatUnits(run.quote.minBuyUnits, buy.decimals))} {buy.symbol}.
+          Signed for at least {shown(formatUnits(run.quote.minBuyUnits, run.buy.decimals))} {run.buy.symbol}.
           {run.quote.signsApproval &&
             ' Allowed to Permit2 by a signature of its own, which your wallet asks for first.'}
         </p>

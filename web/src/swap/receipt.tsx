@@ -1,6 +1,7 @@
 import { Link } from 'wouter';
 import { useShown } from '../market-context.js';
-import { shortHex, shown, text } from '../numbers.js';
+import { shortHex, shown } from '../numbers.js';
+import { inWords } from '../proof.js';
 import { useRead } from '../platform.js';
 import { sumsOf } from '../sums.js';
 import { takenOf } from './terms.js';
@@ -109,10 +110,7 @@ function MakersBehind({ pair, seq }: { pair: string; seq: number }) {
           </tbody>
         </table>
       </div>
-      <p className={sums.adds ? 'good' : 'bad'}>
-        {shown(text(sums.legs))} to makers + {shown(text(sums.residual))} left for the operator {sums.adds ? '=' : '≠'}{' '}
-        {shown(text(sums.total))} {quote} {sums.adds ? '✓ computed in this browser' : '✗'}
-      </p>
+      <p className={sums.adds ? 'good' : 'bad'}>{inWords(sums, fill.direction, quote)}</p>
     </>
   );
 }

@@ -2,13 +2,15 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
 import type { GaslessQuote, LimitSwap, OrderStatus, Swap, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
-import type { Mode } from './terms.js';
+import type { Mode, Token } from './terms.js';
 
 /** Where a swap stands, from the click to the chain. */
 export interface Run {
   mode: Mode;
   /** Who swaps: the account of the page may be another one by the end. */
   taker: string;
+  /** What is bought: the page may be about another token by the end. */
+  buy: Token;
   stage: 'allowing' | 'quoting' | 'signing' | 'waiting' | 'sending' | 'done' | 'failed';
   quote: GaslessQuote | null;
   sinceMs: number;
@@ -37,7 +39,7 @@ export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], str
 };
 
 /** What is swapped, and how. */
-type Wanted = { mode: 'gasless' | 'direct'; swap: Swap } | { mode: 'limit'; swap: LimitSwap };
+type Wanted = { buy: Token } & ({ mode: 'gasless' | 'direct'; swap: Swap } | { mode: 'limit'; swap: LimitSwap });
 
 interface Runner {
   run: Run | null;
@@ -63,10 +65,10 @@ export function useRun(taker: TakerClient | null, address: string | null): Runne
       const change = (what: Partial<Run>): void => {
         if (!mine.signal.aborted) setRun((old) => (old === null ? null : { ...old, ...what }));
       };
-      const { mode } = wanted;
+      const { mode, buy } = wanted;
       const stage = ({ gasless: 'quoting', direct: 'sending', limit: 'signing' } as const)[mode];
       const nothing = { quote: null, orderId: null, txHash: null, error: null };
-      setRun({ mode, taker: address, stage, sinceMs: Date.now(), ...nothing });
+      setRun({ mode, taker: address, buy, stage, sinceMs: Date.now(), ...nothing });
       void perform(taker, wanted, change, mine.signal).catch((error: unknown) =>
         change({ stage: 'failed', error: explained(error) }),
       );

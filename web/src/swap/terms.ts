@@ -14,8 +14,8 @@ export type Mode = 'gasless' | 'direct' | 'limit';
 
 type Entered = { units: bigint; problem: null } | { units: null; problem: string | null };
 
-/** An amount as typed. Nothing typed is no problem; a comma, a sign or too many places is one. */
-export function entered(text: string, token: Token): Entered {
+/** An amount as typed. Nothing typed is no problem; a comma, a sign or too many places is one. Zero is a bound, and no amount to swap. */
+export function entered(text: string, token: Token, as: 'amount' | 'bound' = 'amount'): Entered {
   const typed = text.trim();
   if (typed === '') return { units: null, problem: null };
   if (!/^(?:\d+\.?\d*|\.\d+)$/.test(typed)) return { units: null, problem: 'Digits and one point, such as 0.25.' };
@@ -25,11 +25,44 @@ export function entered(text: string, token: Token): Entered {
   try {
     const plain = `${whole.replace(/^0+(?=\d)/, '') || '0'}${fraction === '' ? '' : `.${fraction}`}`;
     const units = parseUnits(plain, token.decimals);
-    return units === 0n ? { units: null, problem: null } : { units, problem: null };
+    return units === 0n && as === 'amount' ? { units: null, problem: null } : { units, problem: null };
   } catch (error) {
     if (error instanceof AmountError) return { units: null, problem: 'This is no amount.' };
     throw error;
   }
+}
+
+interface Asked {
+  mode: Mode;
+  /** What is sold as it is typed, and that for which the prices below were asked; null where it is no amount. */
+  units: bigint | null;
+  pricedUnits: bigint | null;
+  /** What the service and the curve alone would pay; null where that is not known. */
+  gasless: bigint | null;
+  direct: bigint | null;
+  slippageBps: number;
+}
+
+interface Offer {
+  gaslessUnits: bigint | null;
+  buyUnits: bigint | null;
+  /** After slippage. */
+  least: bigint | null;
+}
+
+/** What is got for what is typed: nothing is known while the prices are those of another amount. */
+export function offerOf({ mode, units, pricedUnits, gasless, direct, slippageBps }: Asked): Offer {
+  const isOwn = units !== null && units === pricedUnits;
+  const gaslessUnits = isOwn ? gasless : null;
+  const buyUnits = mode !== 'direct' ? gaslessUnits : isOwn ? direct : null;
+  const least = buyUnits === null ? null : (buyUnits * BigInt(10_000 - slippageBps)) / 10_000n;
+  return { gaslessUnits, buyUnits, least };
+}
+
+/** The least that is signed for, and that a copied program takes: a limit, or that of the price. Null without one; zero is none. */
+export function boundOf(mode: Mode, limitUnits: bigint | null, least: bigint | null): bigint | null {
+  const bound = mode === 'limit' ? limitUnits : least;
+  return bound === 0n ? null : bound;
 }
 
 /** Parts of a route in tenths of a percent, cut off, the largest first. */

@@ -13,9 +13,11 @@ export function storedAgent(deploymentId: string, maker: string): string | null 
   }
 }
 
-export function storeAgent(deploymentId: string, maker: string, key: string): void {
+/** Null takes it away. */
+export function storeAgent(deploymentId: string, maker: string, key: string | null): void {
   try {
-    sessionStorage.setItem(nameOf(deploymentId, maker), key);
+    if (key === null) sessionStorage.removeItem(nameOf(deploymentId, maker));
+    else sessionStorage.setItem(nameOf(deploymentId, maker), key);
   } catch {
     // Without storage the agent lasts until the page is left.
   }
