@@ -277,7 +277,7 @@ describe('the swap page', () => {
         return Promise.reject(new CurvebookError(asked.length === 1 ? 'APPROVAL_NEEDED' : 'REFUSED', ''));
       };
       const taker = { swapGasless: job, placeLimit: job, allowGasless: async () => ask('allow') };
-      const wanted = { mode, swap: { ...swap, minBuy: '1', validForSec: 60 } };
+      const wanted = { mode, buy: usdc, swap: { ...swap, minBuy: '1', validForSec: 60 } };
       await perform(taker as never, wanted, () => undefined, leaving.signal).catch(() => undefined);
       expect(asked, `${mode}, left at ${leftAt}`).to.deep.equal(expected);
     }
