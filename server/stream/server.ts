@@ -9,7 +9,7 @@ import type { GatewayLogger } from '../orders/types.js';
 import { createAccountFeed, type SwapOrdersSource } from './account-feed.js';
 import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
-import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
+import { createSendQueue, type SendQueue } from './send-queue.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
 import { createQuota } from './quota.js';
 import { createPlatformFeed, type PlatformFacts } from './platform.js';
@@ -119,13 +119,17 @@ export function serveStream(deps: StreamDeps): Stream {
     const heard = (): void => {
       client.heardMs = clock();
     };
-    socket.on('ping', heard);
-    socket.on('pong', heard);
+    const probed = (): void => {
+      heard();
+      if (!ended) connection.onProbe();
+    };
+    socket.on('ping', probed);
+    socket.on('pong', probed);
     socket.on('message', (data, isBinary) => {
       heard();
       if (ended) return;
       try {
-        if (isBinary) queue.reply(errorFrame('Error parsing JSON into valid websocket request: binary message'));
+        if (isBinary) connection.onBinary();
         else connection.onMessage((data as Buffer).toString('utf8'));
       } catch (error) {
         logger.error({ err: error }, 'a message could not be served');
