@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { listenOn, type AnswerLimits, type Listening } from '../../server/listen.js';
+import { listenOn, type AnswerLimits, type Listening } from '../../../server/listen.js';
 
 const HOST = '127.0.0.1';
 /** More than the buffers of both ends hold. */
