@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
-import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type Koa from 'koa';
 
 /**
@@ -10,6 +11,24 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** How long a closing server waits for requests in flight before it cuts them off. */
 const CLOSE_GRACE_MS = 3_000;
+
+/**
+ * How long the bytes of an answer may wait in memory for a client to take them. The time in which an answer is made counts for nothing, so
+ * that requests may be held and downloads read page by page.
+ */
+export interface AnswerLimits {
+  /** How long the client may take nothing while bytes wait for it. */
+  stallMs: number;
+  /** How long it may take over what is left once an answer is complete, and the bytes for which it has a second more. */
+  answerMs: number;
+  bytesPerSec: number;
+}
+
+/** `answerMs` is more than the slowest download needs for the last pages that wait for it, which `row-stream.ts` lets go at 16 KiB in 30 s. */
+export const ANSWER_LIMITS: AnswerLimits = { stallMs: 30_000, answerMs: 180_000, bytesPerSec: 64 * 1024 };
+
+/** How often complete answers that still wait are looked at. */
+const LOOK_MS = 1_000;
 
 /**
  * Whether a request wants a WebSocket. An offer of any other protocol is optional and not taken: the request is served as it is. Java's client and
@@ -48,13 +67,23 @@ export async function listen(app: Koa, port: number, host: string, portSetting =
   return listenOn((request, response) => void handle(request, response), { port, host, portSetting });
 }
 
+/** Where to listen, and the setting of the port. */
+interface Place {
+  port: number;
+  host: string;
+  portSetting: string;
+}
+
 /** The same for any handler of requests. */
 export async function listenOn(
   handle: RequestListener,
-  { port, host, portSetting }: { port: number; host: string; portSetting: string },
+  { port, host, portSetting, limits = ANSWER_LIMITS }: Place & { limits?: AnswerLimits },
 ): Promise<Listening> {
-  const server = createServer({ shouldUpgradeCallback: asksForWebSocket }, handle);
+  const server = createServer({ shouldUpgradeCallback: asksForWebSocket });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
+  // Before any other listener of requests.
+  limitAnswers(server, limits);
+  server.on('request', handle);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(listenError(error, port, host, portSetting)));
     server.listen(port, host, resolve);
@@ -64,6 +93,43 @@ export async function listenOn(
     throw new ListenError('LISTEN_FAILED', 'The server has no TCP port');
   const urlHost = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   return { server, port: address.port, url: `http://${urlHost}:${address.port}`, close: () => closeServer(server) };
+}
+
+/** Destroys connections whose client leaves bytes of answers waiting for too long. */
+function limitAnswers(server: Server, { stallMs, answerMs, bytesPerSec }: AnswerLimits): void {
+  /** Answers that have not been sent, and when those that are complete have to be. */
+  const open = new Map<ServerResponse, number>();
+  server.on('request', (_request, response) => {
+    // The time begins anew with each byte that comes or goes, also of a write of which the client takes a part. Without bytes that wait
+    // the answer is being made.
+    response.setTimeout(stallMs, () => {
+      if (response.writableLength > 0) response.destroy();
+    });
+    open.set(response, Infinity);
+    response.once('close', () => open.delete(response));
+  });
+  // Nothing else ends a connection whose wish for a WebSocket was refused while the client keeps its own end open.
+  server.on('upgrade', (_request, socket: Socket) => {
+    if (server.listenerCount('upgrade') === 1) socket.destroy();
+    else socket.setTimeout(stallMs, () => socket.destroy());
+  });
+
+  const look = (): void => {
+    const nowMs = performance.now();
+    for (const [response, untilMs] of open) {
+      const { socket } = response.req;
+      // An answer that waits behind another one on its connection has no socket of its own yet, and is not told of that one's end.
+      if (socket.destroyed) open.delete(response);
+      else if (nowMs >= untilMs) socket.destroy();
+      else if (response.writableEnded && response.socket !== null && untilMs === Infinity)
+        open.set(response, nowMs + answerMs + (response.writableLength / bytesPerSec) * 1_000);
+    }
+  };
+  server.once('listening', () => {
+    const looking = setInterval(look, LOOK_MS);
+    looking.unref();
+    server.once('close', () => clearInterval(looking));
+  });
 }
 
 function listenError(error: NodeJS.ErrnoException, port: number, host: string, portSetting: string): ListenError {

@@ -39,6 +39,10 @@ export interface ConnectionDeps {
 export interface Connection {
   /** Serves a text message. It never throws; errors are answered. */
   onMessage(text: string): void;
+  /** Refuses a binary message. */
+  onBinary(): void;
+  /** Counts a ping or pong of the protocol, which the socket answers itself. */
+  onProbe(): void;
   onClose(): void;
 }
 
@@ -258,7 +262,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     const { data: id } = postIdSchema.safeParse(message.id);
     if (id === undefined) return malformed(text);
     if (pendingPosts >= limits.maxPendingPosts) {
-      return queue.reply(errorFrame(`too many pending post requests id=${id}`));
+      if (spend()) queue.reply(errorFrame(`too many pending post requests id=${id}`));
+      return;
     }
     pendingPosts += 1;
     void respond(message.request, text.length)
@@ -272,6 +277,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
    */
   async function respond(value: unknown, bytes: number): Promise<{ type: string; payload: unknown }> {
     let isAction = false;
+    let isCounted = false;
     try {
       const request = asObject(value, 'request');
       const type = asText(request.type, 'request.type', 64);
@@ -279,6 +285,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
         if (bytes > MAX_INFO_BYTES) throw new WireError('request', `is longer than ${MAX_INFO_BYTES} bytes`);
         const payload = asObject(request.payload, 'request.payload');
         const charge = charged();
+        isCounted = true;
         charge?.take(queryWeight(payload));
         const data = await answerInfo(payload, deps.info);
         charge?.add(answerWeight(payload, data));
@@ -288,7 +295,10 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
       isAction = true;
       return { type, payload: await act(request.payload, bytes) };
     } catch (error) {
-      if (error instanceof WireError) return { type: 'error', payload: `${SHAPE_TEXT}: ${error.message}` };
+      if (error instanceof WireError) {
+        if (!isCounted) spend();
+        return { type: 'error', payload: `${SHAPE_TEXT}: ${error.message}` };
+      }
       const refused = error instanceof GatewayUnavailableError || error instanceof RateLimitedError;
       if (error instanceof RateLimitedError && !isAction) slowDown();
       if (!refused) logger.error({ err: error }, 'a posted request failed');
@@ -300,11 +310,18 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   async function act(payload: unknown, bytes: number): Promise<unknown> {
     const { reply, maker } = await gateway.submit(payload, hint, bytes);
     if (maker !== null && !closed) sessions.accepted(self, maker);
+    // Of a connection that no maker has signed over, it was an action of nobody, or one that is refused to everybody.
+    if (maker === null) spend();
     return reply;
   }
 
   return {
     onMessage,
+    onBinary: () => malformed('binary message'),
+    onProbe() {
+      // Those that were already read while reading is paused are told once.
+      if (slowed === null) spend();
+    },
     onClose() {
       closed = true;
       if (slowed !== null) clearTimeout(slowed);

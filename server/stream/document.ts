@@ -39,7 +39,7 @@ const SERVER_SUMMARIES: Record<ServerFrame, string> = {
     'The newest 20 gasless orders of an owner, as GET /api/v1/orders has them, when one of them changes: at most once a second',
   bbo: 'The best bid and ask, when they change',
   trades: 'The newest 30 trades of a market, oldest first, then every new one, after it is durable',
-  candle: 'The present candle, when it changes and when one begins',
+  candle: 'A candle, when it changes, also after its end, and when one begins',
   activeSpotAssetCtx:
     'Prices and volumes of a market, when they change and every 5 seconds; what activeAssetCtx subscribes to',
   spotAssetCtxs: 'The same of all markets',

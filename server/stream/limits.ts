@@ -1,6 +1,8 @@
 /** Caps of the WebSocket interface. Every one of them is answered with an error frame or a close code that names it. */
 export interface StreamLimits {
   maxConnections: number;
+  /** Of them, those of one address. */
+  maxConnectionsPerAddress: number;
   maxSubscriptions: number;
   /** Subscriptions to what an account has, `openOrders`, `spotState` and `swapOrders`, of all connections from one address. */
   maxAccountSubscriptions: number;
@@ -13,7 +15,7 @@ export interface StreamLimits {
   highWaterBytes: number;
   /** Bytes that the connection's own queue may hold. */
   maxQueueBytes: number;
-  /** Events that a connection may be behind, and for how long. */
+  /** Events that a connection may be behind, and how long anything may wait for it. */
   retainedEvents: number;
   retainedMs: number;
   /** A connection that is being closed for slowness has this long to read the socket's buffer and the close code. */
@@ -26,6 +28,7 @@ export interface StreamLimits {
 
 export const STREAM_LIMITS: StreamLimits = {
   maxConnections: 5_000,
+  maxConnectionsPerAddress: 1_250,
   maxSubscriptions: 32,
   maxAccountSubscriptions: 1_000,
   maxMessageBytes: 1024 * 1024,

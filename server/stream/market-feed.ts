@@ -8,7 +8,7 @@ import type { GatewayLogger } from '../orders/types.js';
 import { createRemembered } from '../rendered.js';
 import { channelFrame, type UpdateListener } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
-import { mayChange, sharedContexts, stateOf } from './market-source.js';
+import { MAX_STATES, mayChange, sharedContexts, statesOf } from './market-source.js';
 import type { MarketSource, SharedContexts, State, StateDeps } from './market-source.js';
 
 /** Pushes candles, tickers, best prices and every trade; each state is computed once, however many connections get it. */
@@ -28,9 +28,13 @@ interface Topic {
   listeners: Set<UpdateListener>;
   /** Of the last push; empty before. */
   text: string;
-  /** Keys under which frames may wait in a queue. */
-  names: Set<string>;
+  /** Keys under which frames may wait in a queue, and the text last pushed under each; it is empty before. */
+  texts: Map<string, string>;
   state: 'idle' | 'making' | 'again';
+  /** Of a candle, the time of the oldest trade since its states were last computed; null when there is none. */
+  sinceMs: number | null;
+  /** What is computed next is pushed whether or not it changed. */
+  repeats: boolean;
   /** The last read found no trade ever; only a trade changes that. */
   isEmpty: boolean;
 }
@@ -45,6 +49,8 @@ interface TradeEvent {
   generation: number;
   frame: Buffer;
 }
+
+type Generations = Extract<GatewayEvent, { type: 'generations' }>;
 
 /** Trades that a subscription begins with. */
 const FIRST_TRADES = 30;
@@ -82,16 +88,20 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
 
   /** Computes a topic's state and sends it if it changed; one at a time per topic. */
   async function refresh(key: string, topic: Topic, repeat = false): Promise<void> {
+    topic.repeats ||= repeat;
     if (topic.state !== 'idle') {
       topic.state = 'again';
       return;
     }
     do {
       topic.state = 'making';
+      const { sinceMs, repeats } = topic;
+      [topic.sinceMs, topic.repeats] = [null, false];
       try {
-        const state = await stateOf(topic.source, deps, contexts);
-        topic.isEmpty = state === null;
-        if (state !== null && (repeat || state.text !== topic.text)) push(key, topic, state);
+        const states = await statesOf(topic.source, deps, contexts, sinceMs);
+        topic.isEmpty = states.length === 0;
+        for (const state of states)
+          if (repeats || state.text !== topic.texts.get(keyOf(key, state))) push(key, topic, state);
       } catch (error) {
         logger.error({ err: error, key }, 'market data could not be read for its subscribers');
         topic.listeners.forEach((listener) => listener.lost());
@@ -105,21 +115,34 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
   function push(key: string, topic: Topic, state: State): void {
     topic.text = state.text;
     const name = keyOf(key, state);
-    topic.names.add(name);
-    // Frames under older names were sent long ago, or their connection is closed.
-    if (topic.names.size > 8) topic.names.delete(topic.names.values().next().value as string);
+    keep(topic, name, state.text);
     const frame = state.frame();
     for (const { queue } of topic.listeners) queue.latest(name, frame);
   }
 
+  function keep({ texts }: Topic, name: string, text: string): void {
+    texts.delete(name);
+    texts.set(name, text);
+    // Frames under older names were sent long ago, or their connection is closed.
+    if (texts.size > MAX_STATES) texts.delete(texts.keys().next().value as string);
+  }
+
+  /** Makes the topic's states from this time on be computed next. */
+  function widen(topic: Topic, fromMs: number | null): void {
+    if (fromMs !== null) topic.sinceMs = Math.min(topic.sinceMs ?? Infinity, fromMs);
+  }
+
   async function sendFirst(key: string, topic: Topic, listener: UpdateListener): Promise<void> {
     try {
-      const state = await stateOf(topic.source, deps, contexts);
-      if (state === null || !topic.listeners.has(listener)) return;
-      topic.names.add(keyOf(key, state));
-      listener.queue.latest(keyOf(key, state), state.frame());
+      const [state] = await statesOf(topic.source, deps, contexts, null);
+      if (state === undefined || !topic.listeners.has(listener)) return;
+      const name = keyOf(key, state);
+      if (!topic.texts.has(name)) keep(topic, name, '');
+      listener.queue.latest(name, state.frame());
       // Another state may have been pushed while this one was computed.
-      if (topic.text !== '' && topic.text !== state.text) void refresh(key, topic, true);
+      if (topic.text === '' || topic.text === state.text) return;
+      widen(topic, state.fromMs);
+      void refresh(key, topic, true);
     } catch (error) {
       logger.error({ err: error, key }, 'market data could not be read for a subscriber');
       listener.lost();
@@ -131,22 +154,36 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
     const changes = { markets: dirtyMarkets, traded: tradedMarkets, isLedger: isLedgerDirty };
     [dirtyMarkets, tradedMarkets, isLedgerDirty] = [new Set(), new Set(), false];
     areUsersDirty = true;
-    for (const [key, topic] of topics)
-      if (topic.source.type !== 'webData2' && mayChange(topic.source, changes)) void refresh(key, topic);
+    for (const [key, topic] of topics) {
+      const { type } = topic.source;
+      if (type === 'webData2' || !mayChange(topic.source, changes)) continue;
+      // Which candles changed is known once the trades have been read.
+      if (type === 'candle') void telling.then(() => refresh(key, topic));
+      else void refresh(key, topic);
+    }
   }
 
-  /** Sends the trades of generations, after those of earlier ones. */
-  async function tell(from: number, to: number): Promise<void> {
-    if (trades.size === 0) return;
+  const candlesIn = (market: number): Topic[] =>
+    [...topics.values()].filter(({ source }) => source.type === 'candle' && source.market === market);
+
+  /** Sends the trades of generations, after those of earlier ones, and notes for candles how old they are. */
+  async function tell({ from, to, markets }: Generations): Promise<void> {
+    if (trades.size === 0 && ![...markets].some((market) => candlesIn(market).length > 0)) return;
     try {
       for (let skip = 0; ; skip += PAGE) {
         const page = await tradesBetween(db.reads, { from, to, limit: PAGE, skip });
-        for (const [market, own] of Map.groupBy(page, (trade) => trade.market)) tellMarket(market, own);
+        for (const [market, own] of Map.groupBy(page, (trade) => trade.market)) {
+          tellMarket(market, own);
+          const oldestMs = Math.min(...own.map(({ timestampMs }) => timestampMs));
+          for (const topic of candlesIn(market)) widen(topic, oldestMs);
+        }
         if (page.length < PAGE) return;
       }
     } catch (error) {
       logger.error({ err: error }, 'trades could not be read for their subscribers, who are disconnected');
-      for (const listeners of trades.values()) [...listeners.keys()].forEach((listener) => listener.lost());
+      const listeners = [...trades.values()].flatMap((own) => [...own.keys()]);
+      for (const topic of [...markets].flatMap(candlesIn)) listeners.push(...topic.listeners);
+      new Set(listeners).forEach((listener) => listener.lost());
     }
   }
 
@@ -189,11 +226,11 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
     const isForUsers = areUsersDirty;
     areUsersDirty = false;
     for (const [key, topic] of topics) {
-      const { source, names, isEmpty } = topic;
+      const { source, texts, isEmpty } = topic;
       if (source.type === 'webData2' && isForUsers) void refresh(key, topic);
       if (isEmpty) continue;
       // A new interval has a candle even without a trade.
-      if (source.type === 'candle' && !names.has(`${key}:${openOf(source.interval, nowMs)}`)) void refresh(key, topic);
+      if (source.type === 'candle' && !texts.has(`${key}:${openOf(source.interval, nowMs)}`)) void refresh(key, topic);
     }
   }, TICK_MS);
   const repeating = setInterval(() => {
@@ -209,8 +246,10 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
         source,
         listeners: new Set(),
         text: '',
-        names: new Set(),
+        texts: new Map(),
         state: 'idle',
+        sinceMs: null,
+        repeats: false,
         isEmpty: false,
       };
       topics.set(key, topic);
@@ -221,7 +260,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
       const topic = topics.get(key);
       if (topic === undefined) return;
       topic.listeners.delete(listener);
-      for (const name of topic.names) listener.queue.drop(name);
+      for (const name of topic.texts.keys()) listener.queue.drop(name);
       if (topic.listeners.size === 0) topics.delete(key);
     },
     subscribeTrades(market, listener) {
@@ -240,8 +279,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
       if (event.type === 'generations') {
         isLedgerDirty = true;
         for (const market of event.markets) tradedMarkets.add(market);
-        const { from, to } = event;
-        telling = telling.then(() => tell(from, to));
+        telling = telling.then(() => tell(event));
       }
       if (topics.size === 0) {
         dirtyMarkets.clear();

@@ -17,14 +17,19 @@ export type MarketSource =
   /** One published client gets its tickers from this type. */
   | { type: 'webData2'; user: Address };
 
-/** Content of a push without its time; null while there is nothing to push. */
+/** Content of a push without its time. */
 export interface State {
   frame: () => Buffer;
   /** Two states with the same text are the same; the time of a push is no part of it. */
   text: string;
   /** A later state replaces only a waiting one of the same name, so that the last state of an ended candle is sent. */
   name: string;
+  /** When what it tells of began; null for the present. */
+  fromMs: number | null;
 }
+
+/** Most states of a source at a time: candles further back are not sent again. */
+export const MAX_STATES = 500;
 
 export type StateDeps = Pick<InfoDeps, 'gateway' | 'marketData' | 'config' | 'clock'>;
 
@@ -47,42 +52,53 @@ export async function sharedContexts(deps: StateDeps): Promise<SharedContexts> {
   };
 }
 
-/** The present state of a source. `contexts` must be the present ones. */
-export async function stateOf(
+/**
+ * The present state of a source, after those from `sinceMs` on if it is not null; none while there is nothing to push. `contexts` must be
+ * the present ones.
+ */
+export async function statesOf(
   source: MarketSource,
   deps: StateDeps,
   contexts: () => Promise<SharedContexts>,
-): Promise<State | null> {
-  const state = (channel: string, data: unknown, name = ''): State => ({
+  sinceMs: number | null,
+): Promise<State[]> {
+  const present = { name: '', fromMs: null };
+  const state = (channel: string, data: unknown, of: Pick<State, 'name' | 'fromMs'> = present): State => ({
     frame: () => channelFrame(channel, data),
     text: JSON.stringify(data),
-    name,
+    ...of,
   });
   const { gateway, clock } = deps;
   switch (source.type) {
     case 'candle': {
       const market = gateway.markets()[source.market] as Market;
-      const nowMs = clock();
-      const range = { fromMs: openOf(source.interval, nowMs), toMs: Number.MAX_SAFE_INTEGER, limit: 1 };
-      const [candle] = await deps.marketData.candles(market, source.interval, range);
-      return candle === undefined ? null : state('candle', candleRow(market, candle), `${candle.openMs}`);
+      const openMs = openOf(source.interval, clock());
+      const range =
+        sinceMs === null ? { fromMs: openMs, limit: 1 } : { fromMs: Math.min(sinceMs, openMs), limit: MAX_STATES };
+      const candles = await deps.marketData.candles(market, source.interval, {
+        ...range,
+        toMs: Number.MAX_SAFE_INTEGER,
+      });
+      return candles.map((candle) =>
+        state('candle', candleRow(market, candle), { name: `${candle.openMs}`, fromMs: candle.openMs }),
+      );
     }
     case 'bbo': {
       const data = bboOf(gateway.markets()[source.market] as Market, gateway, clock());
-      return { frame: () => channelFrame('bbo', data), text: JSON.stringify(data.bbo), name: '' };
+      return [{ ...present, frame: () => channelFrame('bbo', data), text: JSON.stringify(data.bbo) }];
     }
     case 'activeAssetCtx': {
       const market = gateway.markets()[source.market] as Market;
-      return state('activeSpotAssetCtx', { coin: coinOf(market), ctx: await contextOf(market, deps) });
+      return [state('activeSpotAssetCtx', { coin: coinOf(market), ctx: await contextOf(market, deps) })];
     }
     case 'spotAssetCtxs': {
       const { text, frame } = await contexts();
-      return { frame: () => frame, text, name: '' };
+      return [{ ...present, frame: () => frame, text }];
     }
     case 'webData2': {
       const { text, tail } = await contexts();
       const head = `{"channel":"webData2","data":{"user":"${source.user}"`;
-      return { frame: () => Buffer.concat([Buffer.from(head), tail]), text, name: '' };
+      return [{ ...present, frame: () => Buffer.concat([Buffer.from(head), tail]), text }];
     }
   }
 }

@@ -27,7 +27,7 @@ export interface SendQueue {
   /** A state whose newest frame is enough: a later one replaces one of the same key that still waits. */
   latest(key: string, frame: Buffer): void;
   drop(key: string): void;
-  /** Whether the oldest waiting event is still within what is retained. Asked from time to time. */
+  /** Gives the connection up if its oldest waiting event is no longer retained, or if anything has waited for too long. Asked from time to time. */
   check(lastSeq: number): void;
 }
 
@@ -41,6 +41,8 @@ export interface UpdateListener {
 interface Waiting {
   frame: Buffer;
   event: EventFrame | null;
+  /** Since when it waits. */
+  sinceMs: number;
 }
 
 type Limits = Pick<StreamLimits, 'highWaterBytes' | 'maxQueueBytes' | 'retainedEvents' | 'retainedMs'>;
@@ -54,6 +56,8 @@ const AS_TEXT = { binary: false } as const;
 class SocketSendQueue implements SendQueue {
   private closed = false;
   private draining = false;
+  /** While draining, when the frame that fills the socket was passed to it. */
+  private filledMs = 0;
   private queuedBytes = 0;
   private readonly queue: Waiting[] = [];
   private readonly states = new Map<string, Buffer>();
@@ -84,17 +88,19 @@ class SocketSendQueue implements SendQueue {
   }
 
   check(lastSeq: number): void {
-    const oldest = this.queue.find((waiting) => waiting.event !== null)?.event;
-    if (oldest === undefined || oldest === null) return;
+    if (this.closed || !this.draining) return;
     const { retainedEvents, retainedMs } = this.limits;
-    const isBehind = lastSeq - oldest.seq >= retainedEvents || this.clock() - oldest.timeMs > retainedMs;
-    if (isBehind) this.fail(CLOSE.behind);
+    const event = this.queue.find((waiting) => waiting.event !== null)?.event ?? null;
+    // States that wait are replaced by newer ones, and wait no longer than the frame that fills the socket.
+    const sinceMs = Math.min(this.filledMs, this.queue[0]?.sinceMs ?? Infinity);
+    const isBehind = event !== null && lastSeq - event.seq >= retainedEvents;
+    if (isBehind || this.clock() - sinceMs > retainedMs) this.fail(CLOSE.behind);
   }
 
   private push(frame: Buffer, event: EventFrame | null): void {
     if (this.closed) return;
     if (!this.draining) return this.send(frame);
-    this.queue.push({ frame, event });
+    this.queue.push({ frame, event, sinceMs: event?.timeMs ?? this.clock() });
     this.queuedBytes += frame.length;
     if (this.queuedBytes > this.limits.maxQueueBytes) this.fail(CLOSE.queueFull);
     else if (event !== null) this.check(event.seq);
@@ -105,6 +111,7 @@ class SocketSendQueue implements SendQueue {
     const { socket } = this;
     if (socket.bufferedAmount + frame.length < this.limits.highWaterBytes) return socket.send(frame, AS_TEXT);
     this.draining = true;
+    this.filledMs = this.clock();
     socket.send(frame, AS_TEXT, () => {
       this.draining = false;
       this.drain();

@@ -9,7 +9,7 @@ import type { GatewayLogger } from '../orders/types.js';
 import { createAccountFeed, type SwapOrdersSource } from './account-feed.js';
 import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
-import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
+import { createSendQueue, type SendQueue } from './send-queue.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
 import { createQuota } from './quota.js';
 import { createPlatformFeed, type PlatformFacts } from './platform.js';
@@ -73,6 +73,7 @@ export function serveStream(deps: StreamDeps): Stream {
   const market = createMarketFeed({ ...deps.info, limits, logger, nextSeq: updates.nextSeq });
   const accounts = createAccountFeed({ ...deps.info, limits, logger, swapOrders: deps.swapOrders });
   const accountQuota = createQuota(limits.maxAccountSubscriptions);
+  const connectionQuota = createQuota(limits.maxConnectionsPerAddress);
   const feeds = { books, market, accounts, updates, platform };
   const clients = new Set<Client>();
   const unlisten = gateway.listen((event) => {
@@ -91,9 +92,14 @@ export function serveStream(deps: StreamDeps): Stream {
     if (refusal !== null) return refuseUpgrade(socket, '503 Service Unavailable', refusal);
     if (clients.size >= limits.maxConnections)
       return refuseUpgrade(socket, '503 Service Unavailable', `More than ${limits.maxConnections} connections`);
-    sockets.handleUpgrade(request, socket, head, (accepted) =>
-      accept(accepted, clientAddress(request, deps.trustProxy ?? false)),
-    );
+    if (socket.destroyed) return;
+    const address = clientAddress(request, deps.trustProxy ?? false);
+    const most = limits.maxConnectionsPerAddress;
+    if (!connectionQuota.take(address))
+      return refuseUpgrade(socket, '503 Service Unavailable', `More than ${most} connections of one address`);
+    // Also of a socket whose handshake fails.
+    socket.once('close', () => connectionQuota.give(address));
+    sockets.handleUpgrade(request, socket, head, (accepted) => accept(accepted, address));
   }
 
   function accept(socket: WebSocket, address: string): void {
@@ -119,13 +125,17 @@ export function serveStream(deps: StreamDeps): Stream {
     const heard = (): void => {
       client.heardMs = clock();
     };
-    socket.on('ping', heard);
-    socket.on('pong', heard);
+    const probed = (): void => {
+      heard();
+      if (!ended) connection.onProbe();
+    };
+    socket.on('ping', probed);
+    socket.on('pong', probed);
     socket.on('message', (data, isBinary) => {
       heard();
       if (ended) return;
       try {
-        if (isBinary) queue.reply(errorFrame('Error parsing JSON into valid websocket request: binary message'));
+        if (isBinary) connection.onBinary();
         else connection.onMessage((data as Buffer).toString('utf8'));
       } catch (error) {
         logger.error({ err: error }, 'a message could not be served');
@@ -186,4 +196,6 @@ async function goodbye(socket: WebSocket): Promise<void> {
 function refuseUpgrade(socket: Duplex, status: string, message: string): void {
   const head = `HTTP/1.1 ${status}\r\nContent-Type: text/plain\r\nContent-Length: ${Buffer.byteLength(message)}\r\n`;
   socket.end(`${head}Connection: close\r\n\r\n${message}`);
+  // The client may keep its own end open.
+  setTimeout(() => socket.destroy(), CLOSE_GRACE_MS).unref();
 }

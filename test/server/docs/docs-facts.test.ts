@@ -30,6 +30,7 @@ import { feesSchema } from '../../../server/read/fees.js';
 import { FILLS_DEFAULT } from '../../../server/read/fills.js';
 import { limitsSchema } from '../../../server/read/limits.js';
 import { CUSTODY_EVENTS_LIMIT } from '../../../server/read/accounts/withdrawals.js';
+import { ANSWER_LIMITS } from '../../../server/listen.js';
 import { CLOSE, STREAM_LIMITS } from '../../../server/stream/limits.js';
 import { SWAP_ENDPOINTS } from '../../../server/swap/endpoints.js';
 
@@ -167,8 +168,20 @@ describe('the guides', () => {
 
   it('give the limits of the WebSocket', () => {
     const table = section('docs/orders.md', '## WebSocket');
-    const { maxConnections, maxSubscriptions, maxAccountSubscriptions, maxPendingPosts, retainedEvents } =
+    const { maxConnections, maxConnectionsPerAddress, maxSubscriptions, maxAccountSubscriptions, maxPendingPosts } =
       STREAM_LIMITS;
+    const { retainedEvents } = STREAM_LIMITS;
+    says(table, `64 bits | ${thousands(maxConnectionsPerAddress)} | HTTP 503`);
+    says(
+      read('docs/operators.md'),
+      `${thousands(maxConnections)} WebSocket connections of a process one address has at most ${thousands(maxConnectionsPerAddress)}`,
+    );
+    const { stallMs, answerMs, bytesPerSec } = ANSWER_LIMITS;
+    says(
+      read('docs/operators.md'),
+      `nothing of an answer for ${stallMs / 1_000} to ${(2 * stallMs) / 1_000} s`,
+      `after ${answerMs / 60_000} minutes and a second for each ${bytesPerSec / 1024} KiB`,
+    );
     says(table, `one address | ${thousands(maxAccountSubscriptions)} | error frame`);
     says(table, `| ${thousands(maxConnections)} |`, `| ${maxSubscriptions} |`, `| ${maxPendingPosts} |`);
     says(

@@ -6,7 +6,7 @@ import { INFO_TYPES } from '../../../server/orders/info/registry.js';
 import { answerWeight, queryWeight } from '../../../server/orders/info/weights.js';
 import { limit, orderAction, withGateway } from '../../support/gateway-suite.js';
 import { addressOf, post, signRequest } from '../../support/gateway.js';
-import { connectWs, type Frame } from '../../support/ws.js';
+import { connectWs, type Frame, type WsClient } from '../../support/ws.js';
 
 const PER_MINUTE = 40;
 /** Weighs two points. */
@@ -159,5 +159,117 @@ withGateway('Queries and messages that nobody signs', (suite) => {
     const answer = await client.post('action', order('2500'));
     expect(answer).to.have.nested.property('payload.status', 'ok');
     await client.close();
+  });
+
+  describe('of every kind', () => {
+    const TIMES = 10;
+    const isError = (frame: Frame): boolean =>
+      on('error')(frame) || (on('post')(frame) && frame.data.response.type !== 'info');
+    const request = (value: unknown) => (client: WsClient) => {
+      client.send({ method: 'post', id: 7, request: value });
+      return client.take(isError);
+    };
+    const stranger = (action: object) =>
+      request({ type: 'action', payload: signRequest(action, 40, suite.nextNonce()) });
+    const noop = (index: number) => signRequest({ type: 'noop' }, index, suite.nextNonce());
+    const kinds: Record<string, (client: WsClient) => Promise<unknown>> = {
+      'a binary message': (client) => {
+        client.socket.send(Buffer.from([1, 2, 3]));
+        return client.take(isError);
+      },
+      'a ping of the protocol': (client) => {
+        client.socket.ping();
+        return once(client.socket, 'pong');
+      },
+      'a pong of the protocol': async (client) => client.socket.pong(),
+      'a post of nothing': request(5),
+      'a post of an unknown type': request({ type: 'query', payload: {} }),
+      'a query that is no object': request({ type: 'info', payload: 5 }),
+      'a query that is too long': request({ type: 'info', payload: { ...SHORT, more: 'x'.repeat(16 * 1024) } }),
+      'an action of another shape': request({ type: 'action', payload: { nonce: 1 } }),
+      'an action that is not served': stranger({ type: 'usdSend' }),
+      'an action of nobody': stranger({ type: 'noop' }),
+    };
+
+    /** How many pings an address has left. */
+    async function left(client: WsClient): Promise<number> {
+      for (let pongs = 0; ; pongs += 1) {
+        client.send({ method: 'ping' });
+        if (isLimited(await client.take((frame) => on('pong')(frame) || isLimited(frame)))) return pongs;
+      }
+    }
+
+    it('take one point each', async () => {
+      const { url, time } = await start();
+      let nowMs = Date.now();
+      time.nowMs = () => nowMs;
+      const closing: Promise<void>[] = [];
+      for (const [kind, send] of Object.entries(kinds)) {
+        const client = await connectWs(url);
+        for (let i = 0; i < TIMES; i += 1) await send(client);
+        expect(await left(client), kind).to.equal(PER_MINUTE - TIMES);
+        closing.push(client.close());
+        nowMs += 60_000;
+      }
+      await Promise.all(closing);
+    });
+
+    it('take nothing over a maker’s own connection, until a signature over it is nobody’s', async () => {
+      const { url } = await start();
+      const client = await connectWs(url);
+      expect(await client.post('action', noop(1))).to.have.nested.property('payload.status', 'ok');
+      const [others, nobodys] = ['of another shape', 'of nobody'].map((what) => kinds[`an action ${what}`]!);
+      for (const send of Object.values(kinds))
+        if (send !== others && send !== nobodys) for (let i = 0; i < TIMES; i += 1) await send(client);
+      const other = await connectWs(url);
+      other.send({ method: 'ping' });
+      await other.take(on('pong'));
+      await nobodys!(client);
+      await others!(client);
+      expect(await left(other)).to.equal(PER_MINUTE - 3);
+      await Promise.all([client.close(), other.close()]);
+    });
+
+    it('take the points of a query once, also when its fields are wrong', async () => {
+      const { url } = await start();
+      const client = await connectWs(url);
+      expect(await client.post('info', { type: 'userFills', user: 5 })).to.have.property('type', 'error');
+      expect(await left(client)).to.equal(PER_MINUTE - 20);
+      await client.close();
+    });
+
+    it('take one point when too many posts wait for their answers', async () => {
+      const { url } = await suite.start({}, { maxPendingPosts: 0 }, undefined, PER_MINUTE);
+      const client = await connectWs(url);
+      for (let i = 0; i < TIMES; i += 1) {
+        client.send({ method: 'post', id: 7, request: { type: 'info', payload: SHORT } });
+        expect((await client.take(on('error'))).data).to.equal('too many pending post requests id=7');
+      }
+      expect(await left(client)).to.equal(PER_MINUTE - TIMES);
+      await client.close();
+    });
+
+    it('are told so, and read more slowly, beyond the budget', async () => {
+      const { url } = await start();
+      const client = await connectWs(url);
+      await left(client);
+      const sends = [
+        () => client.socket.ping(),
+        () => client.socket.send(Buffer.from([1, 2, 3])),
+        () => client.send({ method: 'post', id: 7, request: 5 }),
+      ];
+      for (const send of sends) {
+        const before = performance.now();
+        send();
+        await client.take(isLimited);
+        expect(performance.now() - before, 'a bound from below').to.be.greaterThan(500);
+      }
+      // Once for all that had come by then.
+      for (let i = 0; i < TIMES; i += 1) client.socket.ping();
+      client.send({ method: 'ping' });
+      await client.take(isLimited);
+      expect(client.frames.filter(isLimited).length).to.be.within(5, 6);
+      await client.close();
+    });
   });
 });

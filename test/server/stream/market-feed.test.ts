@@ -1,4 +1,9 @@
 import { expect } from 'chai';
+import { candlesOf, withoutGaps, type TradePart } from '../../../core/market-data/candles.js';
+import { openOf, type Interval } from '../../../core/market-data/intervals.js';
+import { ticksToPrice } from '../../../core/market.js';
+import { withPoint } from '../../../core/wire/decimal.js';
+import { toColumn } from '../../../ledger/db/columns.js';
 import { createMarketFeed, type MarketFeed, type MarketFeedDeps } from '../../../server/stream/market-feed.js';
 import type { UpdateListener } from '../../../server/stream/send-queue.js';
 import type { Address } from '../../../core/types.js';
@@ -6,14 +11,29 @@ import { WETH_DAI, WETH_USDC } from '../../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
 
+const rowOf = ({ timeMs, market }: { timeMs: number; market: number }) => ({
+  ...{ market, generation: 1, tid: 1, side: 'ask', maker: '0x1', taker: '0x2', tx_hash: '0x3' },
+  ...{ price_ticks: toColumn(1n), base_units: toColumn(1n), timestamp_ms: timeMs },
+});
+
 describe('Market feed', () => {
   let feed: MarketFeed;
   let days: number;
   let candles: number[];
+  /** Rows that the database has of the generation that is told next. */
+  let rows: { timeMs: number; market: number }[] | null;
+  let nowMs: number;
+  let parts: TradePart[];
+  /** Holds reads of candles up. */
+  let gate: Promise<void>;
 
   beforeEach(() => {
     days = 0;
     candles = [];
+    rows = [];
+    nowMs = 60_000;
+    parts = [];
+    gate = Promise.resolve();
     const deps = {
       gateway: {
         markets: () => MARKETS,
@@ -25,15 +45,20 @@ describe('Market feed', () => {
           days += 1;
           return { baseUnits: 0n, quoteUnits: 0n, previousTicks: null, lastTicks: null };
         },
-        async candles(market: { index: number }) {
+        async candles(market: { index: number }, interval: Interval, range: { fromMs: number; limit: number }) {
           candles.push(market.index);
-          return [];
+          const all = candlesOf(parts, [interval]);
+          const [fromMs, toMs] = [Math.min(...all.map(({ openMs }) => openMs)), openOf(interval, nowMs)];
+          await gate;
+          return withoutGaps(interval, { fromMs, toMs, closeTicks: null }, all)
+            .filter(({ openMs }) => openMs >= openOf(interval, range.fromMs))
+            .slice(-range.limit);
         },
         lastTicks: () => null,
       },
       config: { referencePrices: {} },
-      clock: () => 60_000,
-      db: {},
+      clock: () => nowMs,
+      db: { reads: { raw: async () => (rows === null ? Promise.reject(new Error('no database')) : rows.map(rowOf)) } },
       limits: { coalesceMs: 1, repeatMs: 60_000 },
       logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
       nextSeq: () => 1,
@@ -48,7 +73,8 @@ describe('Market feed', () => {
       latest: (_key: string, frame: Buffer) => void frames.push(frame.toString()),
       drop: () => undefined,
     };
-    return { frames, self: { queue, lost: () => undefined } as unknown as UpdateListener };
+    const self = { queue, lost: () => void frames.push('lost') } as unknown as UpdateListener;
+    return { frames, self };
   }
   const pause = (ms = 20): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
   const generation = (...markets: number[]): void =>
@@ -90,5 +116,107 @@ describe('Market feed', () => {
     await pause(2_300);
     // The first look at the other one finds that nothing was ever traded.
     expect(candles).to.deep.equal([1, 0]);
+  });
+
+  describe('of candles', () => {
+    const NOON = Date.UTC(2026, 0, 2, 12);
+    const at = (minutes: number, seconds: number): number => NOON + minutes * 60_000 + seconds * 1_000;
+    const source = { type: 'candle', market: 0, interval: '1m' } as const;
+
+    /** A trade at this time becomes durable now. */
+    function trade(timeMs: number, priceTicks: bigint): void {
+      parts.push({ timeMs, priceTicks, baseUnits: 10n ** 18n, quoteUnits: 1n });
+      rows = [...(rows ?? []), { timeMs, market: 0 }];
+    }
+    /** Tells of them. */
+    async function told(): Promise<void> {
+      generation(0);
+      await pause();
+      rows = [];
+    }
+    /** Minute, closing price in ticks, and number of trades of the candles that were sent since the last call. */
+    function taken(frames: string[]): [number, string, number][] {
+      return frames.splice(0).map((frame) => {
+        const { data } = JSON.parse(frame) as { data: { t: number; c: string; n: number } };
+        return [(data.t - NOON) / 60_000, data.c, data.n];
+      });
+    }
+    const price = (ticks: bigint): string => withPoint(ticksToPrice(WETH_USDC, ticks));
+    const [low, high] = [250_000n, 260_000n];
+
+    async function begin() {
+      nowMs = at(0, 30);
+      trade(at(0, 10), low);
+      const one = listener();
+      feed.subscribe('candle:0:1m', source, one.self);
+      await pause();
+      expect(taken(one.frames)).to.deep.equal([[0, price(low), 1]]);
+      rows = [];
+      candles = [];
+      return one;
+    }
+
+    it('sends the last state of one whose last trade becomes durable after its end', async () => {
+      const { frames } = await begin();
+      nowMs = at(1, 1);
+      await pause(1_100);
+      expect(taken(frames)).to.deep.equal([[1, price(low), 0]]);
+      trade(at(0, 59), high);
+      candles = [];
+      await told();
+      expect(taken(frames)).to.deep.equal([
+        [0, price(high), 2],
+        [1, price(high), 0],
+      ]);
+      expect(candles, 'one read').to.deep.equal([0]);
+      trade(at(1, 1), high);
+      await told();
+      expect(taken(frames), 'nothing that was sent before').to.deep.equal([[1, price(high), 1]]);
+    });
+
+    it('goes as far back as trades do that come after a standstill', async () => {
+      const { frames } = await begin();
+      nowMs = at(5, 1);
+      trade(at(2, 1), high);
+      trade(at(4, 1), low);
+      await told();
+      expect(taken(frames)).to.deep.equal([
+        [2, price(high), 1],
+        [3, price(high), 0],
+        [4, price(low), 1],
+        [5, price(low), 0],
+      ]);
+      expect(candles).to.deep.equal([0]);
+    });
+
+    it('sends whoever subscribes meanwhile nothing older last', async () => {
+      const { self } = await begin();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      gate = promise;
+      const late = listener();
+      // Reads the state before the trade, and gets it after that.
+      feed.subscribe('candle:0:1m', source, late.self);
+      await pause();
+      gate = Promise.resolve();
+      nowMs = at(1, 1);
+      trade(at(0, 59), high);
+      await told();
+      resolve();
+      await pause();
+      const last = new Map(taken(late.frames).map(([minute, ...rest]) => [minute, rest]));
+      expect([...last]).to.deep.equal([
+        [0, [price(high), 2]],
+        [1, [price(high), 0]],
+      ]);
+      feed.unsubscribe('candle:0:1m', self);
+    });
+
+    it('gives up connections for which trades can not be read', async () => {
+      const { frames } = await begin();
+      rows = null;
+      generation(0);
+      await pause();
+      expect(frames).to.include('lost');
+    });
   });
 });

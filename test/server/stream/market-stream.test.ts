@@ -98,6 +98,12 @@ forEachGateway('market data', (suite) => {
     running.time.nowMs = () => nowMs + 31_000;
     const flat = await client.take((frame) => frame.channel === 'candle' && frame.data.t > open);
     expect(flat.data).to.include({ t: open + 60_000, o: '2500.25', c: '2500.25', v: '0.0', n: 0 });
+    // A block is applied a while after its time, and its trades belong to a candle that has ended meanwhile.
+    await fill(2, ETHER / 2n, 3, nowMs + 29_000);
+    const ended = await client.take((frame) => frame.channel === 'candle' && frame.data.n === 3);
+    expect(ended.data).to.deep.equal({ ...candle, c: '2610.25', h: '2610.25', l: '2500.25', v: '1.25', n: 3 });
+    const after = await client.take((frame) => frame.channel === 'candle' && frame.data.o === '2610.25');
+    expect(after.data).to.include({ t: open + 60_000, c: '2610.25', v: '0.0', n: 0 });
     const canceled = await suite.act(1, {
       type: 'cancel',
       cancels: [

@@ -107,4 +107,52 @@ describe('send queue of a connection', () => {
     queue.check(seq);
     expect(closed).to.deep.equal(['4002 behind retained events', '4002']);
   });
+
+  it('gives a connection up in which anything has waited for too long, whatever it is', () => {
+    const waiting = [
+      () => queue.reply(Buffer.from('a')),
+      () => queue.latest('book', Buffer.from('1')),
+      // The frame that fills the socket waits itself.
+      () => undefined,
+    ];
+    for (const wait of waiting) {
+      socket = createSocket();
+      closed = [];
+      nowMs = 0;
+      queue = createSendQueue(
+        socket,
+        limits,
+        () => nowMs,
+        ({ code, reason }) => closed.push(`${code} ${reason}`),
+      );
+      nowMs = 5_000;
+      fill();
+      wait();
+      nowMs = 6_000;
+      queue.check(seq);
+      expect(closed).to.deep.equal([]);
+      nowMs = 6_001;
+      queue.check(seq);
+      expect(closed).to.deep.equal(['4002 behind retained events']);
+    }
+  });
+
+  it('keeps a connection that takes what waits for it in time, and none that takes it too slowly', () => {
+    for (nowMs = 0; nowMs < 10_000; nowMs += 500) {
+      fill();
+      queue.reply(Buffer.from('a'));
+      queue.check(seq);
+      socket.drain();
+    }
+    nowMs = 20_000;
+    queue.check(seq);
+    for (let i = 0; i < 3; i += 1) fill();
+    nowMs += 600;
+    socket.drain();
+    queue.check(seq);
+    expect(closed).to.deep.equal([]);
+    nowMs += 600;
+    queue.check(seq);
+    expect(closed).to.deep.equal(['4002 behind retained events']);
+  });
 });
