@@ -54,5 +54,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   GAS_TOO_DEAR: 'wait for cheaper gas, swap more at once, or swap directly',
   PRICE_MOVED: 'ask for another quote, or allow more slippage',
   EXPIRED: 'ask for another quote',
+  REVERTED: 'the state changed meanwhile: try again',
+  REPLACED:
+    'look in the wallet, by the hash in the message, whether it was sped up or cancelled, before you send it again',
   outcome_unknown: 'look by client order id before sending it again',
 };

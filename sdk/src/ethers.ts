@@ -1,5 +1,5 @@
 import { CurvebookError } from './errors.js';
-import { gasLimit } from './wallet.js';
+import { gasLimit, replaced, reverted } from './wallet.js';
 import type { Reader, Signer } from './wallet.js';
 
 /** The parts of an ethers signer that are used; ethers itself is not imported. */
@@ -16,6 +16,32 @@ interface EthersSigner {
   provider: { call(transaction: { to: string; data: string; from?: string }): Promise<string> } | null;
 }
 
+/** What `wait` rejects with once it knows what became of the transaction. */
+interface Ended {
+  code?: unknown;
+  /** Of TRANSACTION_REPLACED; `repriced` is the same call for another price. */
+  reason?: unknown;
+  /** Of the transaction that took its place. */
+  hash?: string;
+  receipt?: { status: number | null } | null;
+}
+
+/** The hash under which the call is in the chain. */
+async function mined(sent: Awaited<ReturnType<EthersSigner['sendTransaction']>>): Promise<string> {
+  try {
+    const receipt = await sent.wait();
+    if (receipt?.status !== 1) throw reverted(sent.hash);
+    return sent.hash;
+  } catch (error) {
+    const { code, reason, receipt, hash = sent.hash } = Object(error) as Ended;
+    if (code === 'CALL_EXCEPTION' && receipt instanceof Object) throw reverted(sent.hash, error);
+    if (code !== 'TRANSACTION_REPLACED') throw error;
+    if (reason !== 'repriced') throw replaced(sent.hash, hash, error);
+    if (receipt?.status !== 1) throw reverted(hash, error);
+    return hash;
+  }
+}
+
 /** Signer and reader of an ethers signer. Reading needs a provider. */
 export async function fromEthers(signer: EthersSigner): Promise<{ signer: Signer; reader: Reader }> {
   return {
@@ -23,10 +49,7 @@ export async function fromEthers(signer: EthersSigner): Promise<{ signer: Signer
       address: await signer.getAddress(),
       signTypedData: ({ domain, types, message }) => signer.signTypedData(domain, types, message),
       async sendTransaction(call) {
-        const sent = await signer.sendTransaction({ ...call, gasLimit: gasLimit(await signer.estimateGas(call)) });
-        const receipt = await sent.wait();
-        if (receipt?.status !== 1) throw new CurvebookError('REVERTED', `${sent.hash} reverted`);
-        return sent.hash;
+        return mined(await signer.sendTransaction({ ...call, gasLimit: gasLimit(await signer.estimateGas(call)) }));
       },
     },
     reader: {

@@ -1,6 +1,6 @@
 import type { Address } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
-import { gasLimit } from './wallet.js';
+import { gasLimit, replaced, reverted } from './wallet.js';
 import type { Reader, Signer } from './wallet.js';
 
 /** The parts of viem's clients that are used; viem itself is not imported. */
@@ -20,6 +20,10 @@ interface Public {
   waitForTransactionReceipt(args: any): Promise<{ status: string; transactionHash: string }>;
 }
 
+interface Replacement {
+  reason: 'cancelled' | 'replaced' | 'repriced';
+}
+
 /** Signer and reader of viem's wallet client (with an account) and public client. */
 export function fromViem(wallet: Wallet, client: Public): { signer: Signer; reader: Reader } {
   const { account } = wallet;
@@ -33,8 +37,12 @@ export function fromViem(wallet: Wallet, client: Public): { signer: Signer; read
           throw new CurvebookError('CANNOT_SEND', 'the wallet sends no transactions');
         const gas = gasLimit(await client.estimateGas({ account: account.address, to, data }));
         const hash = await wallet.sendTransaction({ account, to, data, gas });
-        const { status, transactionHash } = await client.waitForTransactionReceipt({ hash });
-        if (status !== 'success') throw new CurvebookError('REVERTED', `${hash} reverted`);
+        const replacements: Replacement[] = [];
+        const onReplaced = (one: Replacement): unknown => replacements.push(one);
+        const { status, transactionHash } = await client.waitForTransactionReceipt({ hash, onReplaced });
+        // The receipt may be that of another transaction of the account; `repriced` is the same call for another price.
+        if (replacements.some(({ reason }) => reason !== 'repriced')) throw replaced(hash, transactionHash);
+        if (status !== 'success') throw reverted(transactionHash);
         return transactionHash;
       },
     },

@@ -21,7 +21,7 @@ interface Call {
 export interface Signer {
   address: string;
   signTypedData(data: TypedData): Promise<string>;
-  /** Resolves with the transaction's hash once it is mined; rejects when it reverted. Absent where only messages are signed. */
+  /** Resolves with the transaction's hash once it is mined; rejects when it reverted, and when another one took its place. Absent where only messages are signed. */
   sendTransaction?(call: Call): Promise<string>;
 }
 
@@ -32,6 +32,14 @@ export interface Signer {
 export function gasLimit(estimatedGas: bigint): bigint {
   return (estimatedGas * 4n + 2n) / 3n;
 }
+
+/** A transaction that changed nothing. */
+export const reverted = (hash: string, cause?: unknown): CurvebookError =>
+  new CurvebookError('REVERTED', `${hash} reverted`, { cause });
+
+/** A transaction that will never be mined, because `by` has its nonce. */
+export const replaced = (hash: string, by: string, cause?: unknown): CurvebookError =>
+  new CurvebookError('REPLACED', `another transaction of the account, ${by}, took the place of ${hash}`, { cause });
 
 /** Reads from the chain. */
 export interface Reader {
