@@ -54,6 +54,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   GAS_TOO_DEAR: 'wait for cheaper gas, swap more at once, or swap directly',
   PRICE_MOVED: 'ask for another quote, or allow more slippage',
   EXPIRED: 'ask for another quote',
+  WRONG_CHAIN: 'switch the chain in the wallet; nothing was sent',
   REVERTED: 'the state changed meanwhile: try again',
   REPLACED:
     'look in the wallet, by the hash in the message, whether it was sped up or cancelled, before you send it again',

@@ -12,8 +12,16 @@ interface EthersSigner {
     to: string;
     data: string;
     gasLimit: bigint;
+    chainId?: number;
   }): Promise<{ hash: string; wait(): Promise<{ status: number | null } | null> }>;
-  provider: { call(transaction: { to: string; data: string; from?: string }): Promise<string> } | null;
+  provider: EthersProvider | null;
+}
+interface EthersProvider {
+  call(transaction: { to: string; data: string; from?: string }): Promise<string>;
+  getNetwork(): Promise<{ chainId: bigint }>;
+  /** Of those over JSON-RPC. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- its parameters are wider than ours
+  send?(method: string, params: any): Promise<unknown>;
 }
 
 /** What `wait` rejects with once it knows what became of the transaction. */
@@ -42,14 +50,35 @@ async function mined(sent: Awaited<ReturnType<EthersSigner['sendTransaction']>>)
   }
 }
 
+/** The chain that the node behind a provider is on, whatever the provider remembers. */
+async function chainIdOf(provider: EthersProvider): Promise<bigint> {
+  if (provider.send !== undefined) {
+    const said = await provider.send('eth_chainId', []);
+    if (typeof said === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(said)) return BigInt(said);
+    throw new CurvebookError('WRONG_CHAIN', `the wallet's node names no chain: ${String(said).slice(0, 40)}`);
+  }
+  try {
+    // One that may be on any network answers once with the network of before.
+    await provider.getNetwork();
+    return (await provider.getNetwork()).chainId;
+  } catch (error) {
+    const { code, event } = Object(error) as { code?: unknown; event?: unknown };
+    if (code !== 'NETWORK_ERROR' || event !== 'changed') throw error;
+    throw new CurvebookError('WRONG_CHAIN', (error as Error).message, { cause: error });
+  }
+}
+
 /** Signer and reader of an ethers signer. Reading needs a provider. */
 export async function fromEthers(signer: EthersSigner): Promise<{ signer: Signer; reader: Reader }> {
   return {
     signer: {
       address: await signer.getAddress(),
       signTypedData: ({ domain, types, message }) => signer.signTypedData(domain, types, message),
-      async sendTransaction(call) {
-        return mined(await signer.sendTransaction({ ...call, gasLimit: gasLimit(await signer.estimateGas(call)) }));
+      chainId: async () => (signer.provider === null ? null : chainIdOf(signer.provider)),
+      async sendTransaction(call, chainId) {
+        if (signer.provider === null) throw new CurvebookError('CANNOT_SEND', 'the signer has no provider');
+        const gas = { gasLimit: gasLimit(await signer.estimateGas(call)) };
+        return mined(await signer.sendTransaction({ ...call, ...gas, ...(chainId === undefined ? {} : { chainId }) }));
       },
     },
     reader: {

@@ -11,7 +11,7 @@ import { actionTypedData, agentTypedData } from './maker-signing.js';
 import { createReadClient } from './read/client.js';
 import { verifyProof } from './verify/proof.js';
 import type { ProvenBalance } from './verify/proof.js';
-import { allow, asAddress, callData, senderOf, splitSignature } from './wallet.js';
+import { allow, asAddress, assertChain, callData, senderOf, splitSignature } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
 
 /** An order. Price and size are exact decimals on the market's grid; nothing is rounded. */
@@ -127,7 +127,10 @@ export function createMakerClient(options: MakerOptions): MakerClient {
     }
     const said = await known();
     const { custodian } = trusted(said, contracts);
-    return { token: await trustedToken(said, token, { known: contracts, reader }), custodian };
+    const { chain_id: chainId } = said;
+    // Before anything is read: a reader on another chain finds other contracts there, or none.
+    await assertChain(signer, chainId);
+    return { token: await trustedToken(said, token, { known: contracts, reader }), custodian, chainId };
   }
 
   return {
@@ -153,27 +156,31 @@ export function createMakerClient(options: MakerOptions): MakerClient {
     },
     async approveAgent(agent, name = '') {
       const nonce = nextNonce();
-      const { chain_id } = await known();
-      const { action, data } = agentTypedData({ agent: asAddress(agent, 'agent'), name, nonce, chainId: chain_id });
+      const said = await known();
+      if (options.contracts !== undefined) trusted(said, options.contracts);
+      const { chain_id: chainId } = said;
+      const { action, data } = agentTypedData({ agent: asAddress(agent, 'agent'), name, nonce, chainId });
+      await assertChain(signer, chainId);
       await send(action, nonce, data);
     },
     async deposit(name, amount) {
       const { reader } = options;
       if (reader === undefined) throw new CurvebookError('CANNOT_READ', 'a deposit needs a reader of the chain');
-      const { token, custodian } = await custody(name);
+      const { token, custodian, chainId } = await custody(name);
       const units = asUnits(amount, token, 'amount');
-      await allow({ signer, reader }, { token: token.address, spender: custodian, units });
-      return senderOf(signer)({ to: custodian, data: callData('deposit(address,uint256)', [token.address, units]) });
+      await allow({ signer, reader, chainId }, { token: token.address, spender: custodian, units });
+      const data = callData('deposit(address,uint256)', [token.address, units]);
+      return senderOf(signer, chainId)({ to: custodian, data });
     },
     async requestWithdraw(name, amount) {
-      const { token, custodian } = await custody(name);
+      const { token, custodian, chainId } = await custody(name);
       const units = asUnits(amount, token, 'amount');
       const data = callData('requestWithdraw(address,uint256)', [token.address, units]);
-      return senderOf(signer)({ to: custodian, data });
+      return senderOf(signer, chainId)({ to: custodian, data });
     },
     async executeWithdraw(name) {
-      const { token, custodian } = await custody(name);
-      return senderOf(signer)({ to: custodian, data: callData('executeWithdraw(address)', [token.address]) });
+      const { token, custodian, chainId } = await custody(name);
+      return senderOf(signer, chainId)({ to: custodian, data: callData('executeWithdraw(address)', [token.address]) });
     },
     async proof(account = signer.address) {
       const [said, proof] = [await known(), await read.proof(account)];

@@ -10,7 +10,7 @@ import type { HttpOptions } from './http.js';
 import { createQuotes, least } from './quotes.js';
 import type { GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
-import { allow, asAddress, callData, senderOf } from './wallet.js';
+import { allow, asAddress, assertChain, callData, senderOf } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
 
 export interface TakerOptions extends HttpOptions {
@@ -100,6 +100,14 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return deployment;
   }
 
+  /** What the server says of the deployment, if that is the trusted one and the wallet is on its chain. */
+  async function onChain(): Promise<Deployment> {
+    const said = await known();
+    trusted(said, options.contracts);
+    await assertChain(signer, said.chain_id);
+    return said;
+  }
+
   const tokenFor = (said: Deployment, name: string) => trustedToken(said, name, { known: options.contracts, reader });
 
   const { terms, quoted, gasless, limited } = createQuotes({
@@ -132,7 +140,9 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     }
   }
 
+  /** Every domain that is signed here names the chain. */
   async function signed({ types, ...data }: TypedData): Promise<string> {
+    await onChain();
     const { EIP712Domain: _domain, ...rest } = types;
     return signer.signTypedData({ ...data, types: rest });
   }
@@ -159,21 +169,23 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     },
     async swap(swap) {
+      const { chain_id: chainId } = await onChain();
       const { contracts, sellToken, buyToken, units, slippageBps, wantedUnits } = await terms(swap);
       const { entrypoint } = contracts;
       const out = await quoted(entrypoint, sellToken.address, buyToken.address, units);
       if (out === 0n) throw new CurvebookError('NOTHING_QUOTED', `nothing is quoted for ${swap.amount} ${swap.sell}`);
       if (out < wantedUnits)
         throw new CurvebookError('BELOW_MINIMUM', `${out} base units are quoted, not ${wantedUnits}`);
-      await allow({ signer, reader }, { token: sellToken.address, spender: entrypoint, units });
+      await allow({ signer, reader, chainId }, { token: sellToken.address, spender: entrypoint, units });
       const deadlineSec = BigInt(Math.ceil((clock() + DEADLINE_MS) / 1_000));
       const data = callData('swap(address,address,uint256,uint256,address,uint256)', [
         ...[sellToken.address, buyToken.address, units, maxBig(least(out, slippageBps), wantedUnits), owner],
         deadlineSec,
       ]);
-      return senderOf(signer)({ to: entrypoint, data });
+      return senderOf(signer, chainId)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
+      await onChain();
       const { quote, ...asked } = await gasless(swap);
       listeners.onQuote?.(quote);
       const orderId = await submitted(asked);
@@ -181,6 +193,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return ended(orderId, quote.validToSec, signal);
     },
     async placeLimit(limit, listeners = {}) {
+      await onChain();
       const orderId = await submitted(await limited(limit));
       listeners.onSubmitted?.(orderId);
       return orderId;
@@ -194,13 +207,14 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
     },
     async allowGasless(name, amount) {
-      const said = await known();
+      const said = await onChain();
       const { permit2 } = trusted(said, options.contracts);
       if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
       const token = await tokenFor(said, name);
       const units = asUnits(amount, token, 'amount');
       const isMore = short.has(token.address);
-      const hash = await allow({ signer, reader }, { token: token.address, spender: permit2, units, isMore });
+      const client = { signer, reader, chainId: said.chain_id };
+      const hash = await allow(client, { token: token.address, spender: permit2, units, isMore });
       short.delete(token.address);
       return hash;
     },

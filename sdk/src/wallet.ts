@@ -21,8 +21,20 @@ interface Call {
 export interface Signer {
   address: string;
   signTypedData(data: TypedData): Promise<string>;
-  /** Resolves with the transaction's hash once it is mined; rejects when it reverted, and when another one took its place. Absent where only messages are signed. */
-  sendTransaction?(call: Call): Promise<string>;
+  /**
+   * Resolves with the transaction's hash once it is mined; rejects when it reverted, and when another one took its place. It is not to be executed on
+   * any other chain than `chainId`. Absent where only messages are signed.
+   */
+  sendTransaction?(call: Call, chainId?: number): Promise<string>;
+  /** The chain that the wallet is on now; null for a key that is on none. Where it is absent, the wallet itself has to refuse other chains. */
+  chainId?(): Promise<bigint | number | null>;
+}
+
+/** Throws CurvebookError `WRONG_CHAIN` when the wallet says that it is on another chain. */
+export async function assertChain(signer: Signer, chainId: number): Promise<void> {
+  const at = (await signer.chainId?.()) ?? null;
+  if (at !== null && BigInt(at) !== BigInt(chainId))
+    throw new CurvebookError('WRONG_CHAIN', `the wallet is on chain ${at}, the contracts are on ${chainId}`);
 }
 
 /**
@@ -81,10 +93,14 @@ export function splitSignature(signature: string): { r: Hex; s: Hex; v: 27 | 28 
   return { r: signature.slice(0, 66) as Hex, s: `0x${signature.slice(66, 130)}`, v };
 }
 
-/** The signer's function that sends transactions. Throws CurvebookError `CANNOT_SEND` if it has none. */
-export function senderOf({ sendTransaction }: Signer): NonNullable<Signer['sendTransaction']> {
+/** Sends on one chain; nothing is sent while the wallet is on another. Throws CurvebookError `CANNOT_SEND` if the signer sends nothing. */
+export function senderOf(signer: Signer, chainId: number): (call: Call) => Promise<string> {
+  const { sendTransaction } = signer;
   if (sendTransaction === undefined) throw new CurvebookError('CANNOT_SEND', 'this signer sends no transactions');
-  return sendTransaction;
+  return async (call) => {
+    await assertChain(signer, chainId);
+    return sendTransaction.call(signer, call, chainId);
+  };
 }
 
 /**
@@ -92,7 +108,7 @@ export function senderOf({ sendTransaction }: Signer): NonNullable<Signer['sendT
  * `isMore` that is beside all that may be taken already.
  */
 export async function allow(
-  { signer, reader }: { signer: Signer; reader: Reader },
+  { signer, reader, chainId }: { signer: Signer; reader: Reader; chainId: number },
   { token, spender, units, isMore = false }: { token: Address; spender: Address; units: bigint; isMore?: boolean },
 ): Promise<string | null> {
   const owner = asAddress(signer.address);
@@ -100,5 +116,5 @@ export async function allow(
   const allowedUnits = firstWord(await reader.call({ to: token, data }));
   const wantedUnits = isMore ? allowedUnits + units : units;
   if (allowedUnits >= wantedUnits) return null;
-  return senderOf(signer)({ to: token, data: callData('approve(address,uint256)', [spender, wantedUnits]) });
+  return senderOf(signer, chainId)({ to: token, data: callData('approve(address,uint256)', [spender, wantedUnits]) });
 }

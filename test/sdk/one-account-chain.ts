@@ -1,5 +1,11 @@
 /** A wallet of one account with the node behind it (EIP-1193), which may mine another transaction than the one that it was asked for. */
+import { BrowserProvider } from 'ethers';
+import { createPublicClient, createWalletClient, custom } from 'viem';
+import { base } from 'viem/chains';
 import type { Hex } from '../../core/types.js';
+import { fromEthers } from '../../sdk/src/ethers.js';
+import { fromViem } from '../../sdk/src/viem.js';
+import type { Signer } from '../../sdk/src/wallet.js';
 
 /** What becomes of a transaction: it is mined as it is, or another one with its nonce is. */
 export type Fate = 'mined' | 'reverted' | 'repriced' | 'repriced, reverted' | 'cancelled' | 'replaced';
@@ -19,7 +25,7 @@ const GAS = { gas: hex(200_000), maxFeePerGas: hex(2), maxPriorityFeePerGas: hex
 const SIGNED = { v: '0x0', yParity: '0x0', r: word(1), s: word(1), accessList: [] };
 
 export function oneAccountChain({ fate = 'mined', chainId = 8453 }: { fate?: Fate; chainId?: number } = {}) {
-  const state = { chainId };
+  const state = { chainId, onSent: (): unknown => undefined };
   const sent: Sent[] = [];
   const signed: { domain: { chainId?: number | string }; primaryType: string }[] = [];
   const waiting = new Map<string, { call: Sent; nonce: number; isSeen: boolean }>();
@@ -111,7 +117,14 @@ export function oneAccountChain({ fate = 'mined', chainId = 8453 }: { fate?: Fat
       signed.push(JSON.parse(text!) as (typeof signed)[number]);
       return `0x${'12'.repeat(64)}1b`;
     },
-    eth_sendTransaction: ([call]: Sent[]) => send(call!),
+    eth_sendTransaction: ([call]: Sent[]) => {
+      // As wallets do.
+      if (call!.chainId !== undefined && call!.chainId !== hex(state.chainId))
+        throw new Error('another chain is asked for');
+      const hash = send(call!);
+      state.onSent();
+      return hash;
+    },
     eth_getTransactionByHash: ([hash]: string[]) => transactionByHash(hash!),
     eth_getTransactionReceipt: ([hash]: string[]) => receiptOf(hash!),
     eth_getBlockByNumber: ([named, isFull]: unknown[]) => block(named as string, isFull === true),
@@ -120,11 +133,26 @@ export function oneAccountChain({ fate = 'mined', chainId = 8453 }: { fate?: Fat
     /** What was asked of the wallet. */
     ...{ sent, signed, state },
     provider: {
-      request: ({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> => {
+      async request({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> {
         const answer = answers[method];
-        if (answer === undefined) return Promise.reject(new Error(`${method} is not served`));
+        if (answer === undefined) throw new Error(`${method} is not served`);
         return Promise.resolve(answer(params as never[]));
       },
     },
   };
 }
+
+const POLL_MS = 10;
+
+/** The libraries themselves, over such a wallet. */
+export const WALLETS: Readonly<Record<string, (chain: ReturnType<typeof oneAccountChain>) => Promise<Signer>>> = {
+  async ethers({ provider }) {
+    const options = { pollingInterval: POLL_MS, cacheTimeout: -1 };
+    return (await fromEthers(await new BrowserProvider(provider, undefined, options).getSigner())).signer;
+  },
+  viem({ provider }) {
+    const shared = { transport: custom(provider), pollingInterval: POLL_MS };
+    const wallet = createWalletClient({ account: ACCOUNT, chain: base, ...shared });
+    return Promise.resolve(fromViem(wallet, createPublicClient(shared)).signer);
+  },
+};

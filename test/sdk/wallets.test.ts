@@ -1,46 +1,28 @@
 /** Wallets of viem and ethers as the clients take them: what they send, and what they say when it failed. */
 import { expect } from 'chai';
-import { BrowserProvider } from 'ethers';
-import { createPublicClient, createWalletClient, custom } from 'viem';
-import { base } from 'viem/chains';
-import { fromEthers } from '../../sdk/src/ethers.js';
-import { fromViem } from '../../sdk/src/viem.js';
-import { gasLimit, type Signer } from '../../sdk/src/wallet.js';
-import { ACCOUNT, oneAccountChain, type Fate } from './one-account-chain.js';
+import { gasLimit } from '../../sdk/src/wallet.js';
+import { oneAccountChain, WALLETS, type Fate } from './one-account-chain.js';
 
 const call = { to: `0x${'22'.repeat(20)}`, data: '0x1234' } as const;
-const POLL_MS = 10;
-
-type Chain = ReturnType<typeof oneAccountChain>;
-
-/** The libraries themselves, over a wallet that the test makes. */
-const WALLETS: Readonly<Record<string, (chain: Chain) => Promise<Signer>>> = {
-  async ethers({ provider }) {
-    const options = { pollingInterval: POLL_MS, cacheTimeout: -1 };
-    return (await fromEthers(await new BrowserProvider(provider, undefined, options).getSigner())).signer;
-  },
-  async viem({ provider }) {
-    const shared = { transport: custom(provider), pollingInterval: POLL_MS };
-    return Promise.resolve(
-      fromViem(createWalletClient({ account: ACCOUNT, chain: base, ...shared }), createPublicClient(shared)).signer,
-    );
-  },
-};
 
 /** What came of one transaction: its hash, or the error. */
 async function outcome(name: string, fate: Fate): Promise<unknown> {
   const signer = await WALLETS[name]!(oneAccountChain({ fate }));
-  return signer.sendTransaction?.(call).catch((error: unknown) => error);
+  return signer.sendTransaction?.(call, 8453).catch((error: unknown) => error);
 }
 
 describe('wallets of viem and ethers', () => {
-  it('send with a third more gas than estimated, rounded up', async () => {
+  it('send with a third more gas than estimated, rounded up, for one chain only', async () => {
     expect([3n, 4n, 5n].map(gasLimit)).to.deep.equal([4n, 6n, 7n]);
     for (const [name, walletOn] of Object.entries(WALLETS)) {
       const chain = oneAccountChain();
-      await (await walletOn(chain)).sendTransaction?.(call);
+      await (await walletOn(chain)).sendTransaction?.(call, 8453);
       const { to, data, gas } = chain.sent[0]!;
       expect([to, data, BigInt(gas!)], name).to.deep.equal([call.to, call.data, 144_372n]);
+      // It may be switched after all checks.
+      const other = oneAccountChain({ chainId: 1 });
+      const failure = await (await walletOn(other)).sendTransaction?.(call, 8453).catch((error: unknown) => error);
+      expect([failure instanceof Error, other.sent], name).to.deep.equal([true, []]);
     }
   });
 
