@@ -4,7 +4,7 @@ import type { Address } from '../../core/types.js';
 import { asUnits } from './amount.js';
 import { asDeployment, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
-import { CurvebookError } from './errors.js';
+import { CurvebookError, type SubmittedOrder } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { createQuotes, least } from './quotes.js';
@@ -53,14 +53,20 @@ export interface TakerClient {
    * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
    * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
    * where the server offers less three times, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
+   * Throws CurvebookError `ORDER_UNKNOWN`, with the order's ids as `order`, where no answer says what became of it. `signal` ends all of it with its own
+   * reason until the order is submitted, and then the waiting alone, with CurvebookError `WAIT_ABORTED` and the same `order`.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /**
    * Signs an order that is executed without gas once the market brings `minBuy` after the fee, and returns its id; `onSubmitted` is told it,
    * too. It may be executed until then whatever else happens, unless it is cancelled, or the tokens leave the account. Approvals are as for
-   * `swapGasless`. Throws CurvebookError `BAD_QUOTE` where the server asks for another order.
+   * `swapGasless`, and so is the signal. Throws CurvebookError `BAD_QUOTE` where the server asks for another order.
    */
-  placeLimit(limit: LimitSwap, listeners?: Pick<GaslessListeners, 'onSubmitted'>): Promise<string>;
+  placeLimit(
+    limit: LimitSwap,
+    listeners?: Pick<GaslessListeners, 'onSubmitted'>,
+    signal?: AbortSignal,
+  ): Promise<string>;
   /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
   cancelGasless(orderId: string): Promise<void>;
   /**
@@ -70,6 +76,9 @@ export interface TakerClient {
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
 
+/** An order that the server has taken. */
+type Accepted = SubmittedOrder & { orderId: string };
+
 const DEADLINE_MS = 60_000;
 const POLL_MS = 1_000;
 /** How often a signature is submitted that nobody answers. */
@@ -77,8 +86,12 @@ const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
 const AFTER_END_SEC = 120;
 const MOST_WAIT_MS = 10_000;
-/** Refusals that do not come from the API's own checks: what was sent may have been stored. */
-const MAYBE_STORED: ReadonlySet<string> = new Set(['NO_ANSWER', 'HTTP_ERROR', 'INTERNAL_ERROR']);
+/** Faults of the server by which nothing was stored, as docs/swap.md says. After any other one, it may have been. */
+const NOTHING_STORED: ReadonlySet<string> = new Set([
+  ...['STANDBY', 'WRITE_FAILED', 'NOT_READY', 'CHAIN_UNAVAILABLE', 'READ_ONLY', 'REPLICA_LAG'],
+  ...['TOO_MANY_ORDERS', 'TOO_MANY_LIMIT_ORDERS', 'TOKEN_QUARANTINED', 'EXECUTOR_UNFUNDED'],
+]);
+const STATUSES: ReadonlySet<unknown> = new Set<OrderStatus['status']>(['pending', 'filled', 'failed', 'expired']);
 
 export function createTakerClient(options: TakerOptions): TakerClient {
   const { url, signer, reader, clock = Date.now } = options;
@@ -115,28 +128,35 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     onShort: (token) => short.add(token),
   });
 
-  /** Asks for the signatures of a quote, and gives them to the server; returns the order's id. */
-  async function submitted({ id, typed, approval }: Signable): Promise<string> {
+  /** Asks for the signatures of a quote, and gives them to the server. From the first submission on, what is thrown names the order unless nothing was stored. */
+  async function submitted({ id, typed, approval, validToSec }: Signable, signal?: AbortSignal): Promise<Accepted> {
+    signal?.throwIfAborted();
     const approvalSignature =
       approval === null ? undefined : await signed({ ...approval, domain: { ...approval.domain } });
+    signal?.throwIfAborted();
     const signature = await signed({ ...typed, message: { ...typed.message } });
-    const clientOrderId = crypto.randomUUID();
-    const body = { quoteId: id, signature, clientOrderId, approvalSignature };
+    signal?.throwIfAborted();
+    const order = { clientOrderId: crypto.randomUUID(), orderId: null, validToSec };
+    const body = { quoteId: id, signature, clientOrderId: order.clientOrderId, approvalSignature };
     let isUnknown = false;
-    for (let left = SUBMISSIONS; ; left -= 1) {
+    for (let left = SUBMISSIONS - 1; ; left -= 1) {
+      let failure: unknown;
       try {
-        return ((await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string }).orderId;
+        const answer = await http('/api/v1/orders', { method: 'POST', body });
+        return { ...order, orderId: orderIdIn(answer.body) };
       } catch (error) {
-        // The same client order id makes no second order.
-        if (!isPassing(error)) throw error;
-        isUnknown ||= MAYBE_STORED.has((error as CurvebookError).code);
-        if (left > 1) await sleep(waitMsOf(error));
-        else if (!isUnknown) throw error;
-        else
-          throw new CurvebookError('ORDER_UNKNOWN', `no answer says whether order ${clientOrderId} was accepted`, {
-            cause: error,
-          });
+        failure = error;
       }
+      isUnknown ||= !isNothingStored(failure);
+      // The same client order id makes no second order.
+      const isRepeated = left > 0 && !isRefusal(failure);
+      if (isRepeated) await sleep(waitMsOf(failure), signal);
+      if (signal?.aborted === true) {
+        if (isUnknown) throw notAwaited(order, signal.reason);
+        signal.throwIfAborted();
+      }
+      if (isRepeated) continue;
+      throw isUnknown ? unknownOrder(order, failure) : failure;
     }
   }
 
@@ -147,19 +167,25 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return signer.signTypedData({ ...data, types: rest });
   }
 
-  /** Polls until the order has ended. Its status is what counts: an answer that is missing is asked for again, until the order can't be executed any more. */
-  async function ended(orderId: string, validToSec: number, signal?: AbortSignal): Promise<OrderStatus> {
+  /**
+   * Polls until the order has ended. Whatever else is answered says nothing of it, not even that there is no such order: a reader may not have it yet.
+   * So it is asked for again until an order that ended must be seen to have.
+   */
+  async function ended(order: Accepted, signal?: AbortSignal): Promise<OrderStatus> {
+    const path = `/api/v1/orders/${encodeURIComponent(order.orderId)}`;
+    // By a clock that is ahead it is over before it begins.
+    const lateSec = Math.max(order.validToSec, clock() / 1_000) + AFTER_END_SEC;
     for (;;) {
+      let failure: unknown = null;
       try {
-        const order = (await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { signal })).body as OrderStatus;
-        if (order.status !== 'pending') return order;
-        await sleep(POLL_MS);
+        const found = statusIn((await http(path, { signal })).body);
+        if (found.status !== 'pending') return found;
       } catch (error) {
-        const isLate = clock() / 1_000 > validToSec + AFTER_END_SEC;
-        if (signal?.aborted === true || isLate || !isPassing(error)) throw error;
-        await sleep(waitMsOf(error));
+        failure = error;
       }
-      signal?.throwIfAborted();
+      if (signal?.aborted === true) throw notAwaited(order, signal.reason);
+      if (clock() / 1_000 > lateSec) throw unknownOrder(order, failure);
+      await sleep(failure === null ? POLL_MS : waitMsOf(failure), signal);
     }
   }
 
@@ -185,16 +211,18 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return senderOf(signer, chainId)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
+      signal?.throwIfAborted();
       await onChain();
-      const { quote, ...asked } = await gasless(swap);
+      const { quote, ...asked } = await gasless(swap, signal);
       listeners.onQuote?.(quote);
-      const orderId = await submitted(asked);
-      listeners.onSubmitted?.(orderId);
-      return ended(orderId, quote.validToSec, signal);
+      const order = await submitted(asked, signal);
+      listeners.onSubmitted?.(order.orderId);
+      return ended(order, signal);
     },
-    async placeLimit(limit, listeners = {}) {
+    async placeLimit(limit, listeners = {}, signal = undefined) {
+      signal?.throwIfAborted();
       await onChain();
-      const orderId = await submitted(await limited(limit));
+      const { orderId } = await submitted(await limited(limit, signal), signal);
       listeners.onSubmitted?.(orderId);
       return orderId;
     },
@@ -223,15 +251,65 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
 export type { Partnered } from './partner.js';
+export type { SubmittedOrder } from './errors.js';
 export type { GaslessQuote, LimitSwap, Swap } from './quotes.js';
 export type { Reader, Signer, TypedData } from './wallet.js';
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** Ends early when the signal aborts. */
+const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done);
+    if (signal?.aborted === true) done();
+  });
 
-/** Whether the same request may be answered later: there was no answer, too many were asked, or the server had a fault. */
-const isPassing = (error: unknown): boolean =>
+const fieldsOf = (answer: unknown): Record<string, unknown> => Object(answer) as Record<string, unknown>;
+
+/** Of an answer that accepts an order. Throws CurvebookError `HTTP_ERROR` for one that something on the way has changed. */
+function orderIdIn(answer: unknown): string {
+  const { orderId } = fieldsOf(answer);
+  if (typeof orderId === 'string' && orderId !== '') return orderId;
+  throw new CurvebookError('HTTP_ERROR', 'the answer to the submission names no order');
+}
+
+/** Likewise of an answer that describes an order. */
+function statusIn(answer: unknown): OrderStatus {
+  const { status } = fieldsOf(answer);
+  if (STATUSES.has(status)) return answer as OrderStatus;
+  throw new CurvebookError('HTTP_ERROR', `the answer has no status of an order: ${String(status).slice(0, 40)}`);
+}
+
+/** Whether the API itself refused a submission for good. Its codes are in capitals; what else answers with 4xx stands between. */
+const isRefusal = (error: unknown): boolean =>
   error instanceof CurvebookError &&
-  (error.code === 'NO_ANSWER' || error.status === 429 || (error.status !== null && error.status >= 500));
+  (error.status ?? 0) >= 400 &&
+  (error.status ?? 0) < 500 &&
+  error.status !== 429 &&
+  /^[A-Z_]+$/.test(error.code) &&
+  error.code !== 'HTTP_ERROR';
 
-const waitMsOf = (error: unknown): number =>
-  Math.min(MOST_WAIT_MS, Math.max(POLL_MS, ((error as CurvebookError).retryAfterSec ?? 0) * 1_000));
+/** Whether an answer says that the submission made no order. */
+const isNothingStored = (error: unknown): boolean =>
+  isRefusal(error) || (error instanceof CurvebookError && (error.status === 429 || NOTHING_STORED.has(error.code)));
+
+const unknownOrder = (order: SubmittedOrder, cause: unknown): CurvebookError =>
+  new CurvebookError('ORDER_UNKNOWN', `no answer says ${outcomeOf(order)}`, { order, cause: cause ?? undefined });
+
+const outcomeOf = ({ orderId, clientOrderId }: SubmittedOrder): string =>
+  orderId === null
+    ? `whether order ${clientOrderId} was accepted`
+    : `what became of order ${orderId} (its client order id is ${clientOrderId})`;
+
+/** What is thrown where a signal aborts after a submission. */
+const notAwaited = (order: SubmittedOrder, cause: unknown): CurvebookError =>
+  new CurvebookError('WAIT_ABORTED', `the waiting was ended before it was known ${outcomeOf(order)}`, { order, cause });
+
+const waitMsOf = (error: unknown): number => {
+  const retryAfterSec = error instanceof CurvebookError ? (error.retryAfterSec ?? 0) : 0;
+  return Math.min(MOST_WAIT_MS, Math.max(POLL_MS, retryAfterSec * 1_000));
+};
