@@ -42,7 +42,7 @@ async function mined(sent: Awaited<ReturnType<EthersSigner['sendTransaction']>>)
     return sent.hash;
   } catch (error) {
     const { code, reason, receipt, hash = sent.hash } = Object(error) as Ended;
-    if (code === 'CALL_EXCEPTION' && receipt instanceof Object) throw reverted(sent.hash, error);
+    if (code === 'CALL_EXCEPTION' && (receipt ?? null) !== null) throw reverted(sent.hash, error);
     if (code !== 'TRANSACTION_REPLACED') throw error;
     if (reason !== 'repriced') throw replaced(sent.hash, hash, error);
     if (receipt?.status !== 1) throw reverted(hash, error);

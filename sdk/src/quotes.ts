@@ -26,6 +26,12 @@ export interface Swap extends Partnered {
   maxFee?: string;
 }
 
+/** A swap by a transaction of the signer. Who brought it gets no part of it, and no hash goes with it: the entrypoint takes neither. */
+export interface DirectSwap extends Omit<Swap, keyof Partnered> {
+  partner?: never;
+  appData?: never;
+}
+
 /** Tokens by symbol or address; amounts are exact decimals in tokens. */
 export interface LimitSwap extends Partnered {
   sell: string;
@@ -117,7 +123,7 @@ export function createQuotes(deps: QuoteDeps) {
     const wantedUnits = minBuy === undefined ? 0n : asUnits(minBuy, buyToken, 'minBuy');
     const maxFeeUnits =
       maxFee === undefined ? floorDiv(units * MAX_FEE_BPS, 10_000n) : asUnits(maxFee, sellToken, 'maxFee');
-    const extra = termsOf(partnered);
+    const extra = termsOf(asPartnered(partnered));
     return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra };
   }
 
@@ -267,13 +273,15 @@ function approvalOf(
   if ((type !== 'eip2612' && type !== 'dai') || typedData === null) {
     throw new CurvebookError('APPROVAL_NEEDED', `allow ${name} to Permit2 first: allowGasless`);
   }
-  const { name: named, version } = typedData.domain;
+  const { domain: said, message } = Object(typedData) as { domain?: unknown; message?: unknown };
+  if (!(said instanceof Object) || !(message instanceof Object)) throw lied('lacks the approval to sign');
+  const { name: named, version } = said as TokenDomain;
   const domain = {
     ...(named === undefined ? {} : { name: String(named) }),
     ...(version === undefined ? {} : { version: String(version) }),
     ...{ chainId, verifyingContract: token },
   };
-  return permitTypedData(type, domain, { ...terms, nonce: unitsOf(typedData.message.nonce) });
+  return permitTypedData(type, domain, { ...terms, nonce: unitsOf((message as { nonce?: unknown }).nonce) });
 }
 
 /** What a quote brings to be signed; asked for again where it is poor, since a block may have come between it and the prices that it is held against. */
@@ -285,6 +293,18 @@ async function fairly<T>(ask: () => Promise<T>): Promise<T> {
       if (left === 0 || !(error instanceof CurvebookError) || error.code !== 'BAD_QUOTE') throw error;
     }
   }
+}
+
+/** Types do not hold it in plain JavaScript, where a partner whose part is misspelt would get nothing. */
+function asPartnered({ partner, appData }: Partnered): Partnered {
+  if (
+    partner !== undefined &&
+    (typeof partner !== 'object' || (partner as unknown) === null || partner.bps === undefined)
+  )
+    throw new CurvebookError('BAD_ARGUMENT', 'partner is an address and bps');
+  if (appData !== undefined && typeof appData !== 'string')
+    throw new CurvebookError('BAD_ARGUMENT', 'appData is 32 bytes as hex');
+  return { partner, appData };
 }
 
 /** An answer with the parts of a quote; what they say is checked where it is used. */

@@ -8,7 +8,7 @@ import { CurvebookError, type SubmittedOrder } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { createQuotes, least } from './quotes.js';
-import type { GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
+import type { DirectSwap, GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
 import { allow, asAddress, assertChain, callData, senderOf } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
@@ -47,7 +47,7 @@ export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token, a partner's part included; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
   /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
-  swap(swap: Swap): Promise<string>;
+  swap(swap: DirectSwap): Promise<string>;
   /**
    * Swaps by one signature, without gas, and waits until the order has ended. The token must be allowed to Permit2 once: by a second signature,
    * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
@@ -195,6 +195,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     },
     async swap(swap) {
+      if (swap.partner !== undefined || swap.appData !== undefined)
+        throw new CurvebookError('BAD_ARGUMENT', 'only swapGasless and placeLimit take a partner and appData');
       const { chain_id: chainId } = await onChain();
       const { contracts, sellToken, buyToken, units, slippageBps, wantedUnits } = await terms(swap);
       const { entrypoint } = contracts;
@@ -227,6 +229,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return orderId;
     },
     async cancelGasless(orderId) {
+      if (typeof orderId !== 'string' || orderId === '')
+        throw new CurvebookError('BAD_ARGUMENT', 'orderId is a string');
       const said = await known();
       const { orderSettler } = trusted(said, options.contracts);
       if (orderSettler === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted settler');
@@ -252,7 +256,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
 export type { Partnered } from './partner.js';
 export type { SubmittedOrder } from './errors.js';
-export type { GaslessQuote, LimitSwap, Swap } from './quotes.js';
+export type { DirectSwap, GaslessQuote, LimitSwap, Swap } from './quotes.js';
 export type { Reader, Signer, TypedData } from './wallet.js';
 
 /** Ends early when the signal aborts. */

@@ -1,5 +1,5 @@
 /** What the clients need of a wallet. `@curvebook/sdk/viem` and `@curvebook/sdk/ethers` adapt the wallets of those libraries. */
-import { wordOf } from '../../core/amounts.js';
+import { minBig, wordOf } from '../../core/amounts.js';
 import { hexToBytes, keccakText } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
@@ -61,7 +61,8 @@ export interface Reader {
 
 /** An address in lower case. Throws CurvebookError `BAD_ARGUMENT`. */
 export function asAddress(text: string, what = 'address'): Address {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(text)) throw new CurvebookError('BAD_ARGUMENT', `${what} is no address: ${text}`);
+  if (typeof text !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(text))
+    throw new CurvebookError('BAD_ARGUMENT', `${what} is no address: ${text}`);
   return text.toLowerCase() as Address;
 }
 
@@ -79,15 +80,15 @@ export function callData(signature: string, args: readonly (Address | bigint)[])
 /** The first word of what a call returned. Throws CurvebookError `NO_CONTRACT` when there is none. */
 export function firstWord(answer: string): bigint {
   if (!/^0x[0-9a-fA-F]{64}/.test(answer))
-    throw new CurvebookError('NO_CONTRACT', `no contract answers there: ${answer.slice(0, 40)}`);
+    throw new CurvebookError('NO_CONTRACT', `no contract answers there: ${String(answer).slice(0, 40)}`);
   return BigInt(answer.slice(0, 66));
 }
 
-/** r, s and v of a signature of 65 bytes, as requests carry them. */
+/** r, s and v of a signature of 65 bytes, as requests carry them. Throws CurvebookError `BAD_SIGNATURE`. */
 export function splitSignature(signature: string): { r: Hex; s: Hex; v: 27 | 28 } {
-  const bytes = hexToBytes(signature);
-  const last = bytes[64];
-  if (bytes.length !== 65 || last === undefined) throw new CurvebookError('BAD_SIGNATURE', 'a signature has 65 bytes');
+  if (typeof signature !== 'string' || !/^0x[0-9a-fA-F]{130}$/.test(signature))
+    throw new CurvebookError('BAD_SIGNATURE', 'a signature has 65 bytes, as hex');
+  const [last = 0] = hexToBytes(`0x${signature.slice(130)}`);
   const v = last < 27 ? last + 27 : last;
   if (v !== 27 && v !== 28) throw new CurvebookError('BAD_SIGNATURE', `v is ${last}`);
   return { r: signature.slice(0, 66) as Hex, s: `0x${signature.slice(66, 130)}`, v };
@@ -103,9 +104,11 @@ export function senderOf(signer: Signer, chainId: number): (call: Call) => Promi
   };
 }
 
+const MAX_UINT256 = 2n ** 256n - 1n;
+
 /**
  * Lets `spender` take at least `units` of a token from the signer. If the allowance is lower, one transaction sets it to exactly `units`; with
- * `isMore` that is beside all that may be taken already.
+ * `isMore` that is beside all that may be taken already, up to the most that an allowance can be, which tokens take for one without end.
  */
 export async function allow(
   { signer, reader, chainId }: { signer: Signer; reader: Reader; chainId: number },
@@ -114,7 +117,7 @@ export async function allow(
   const owner = asAddress(signer.address);
   const data = callData('allowance(address,address)', [owner, spender]);
   const allowedUnits = firstWord(await reader.call({ to: token, data }));
-  const wantedUnits = isMore ? allowedUnits + units : units;
+  const wantedUnits = isMore ? minBig(allowedUnits + units, MAX_UINT256) : units;
   if (allowedUnits >= wantedUnits) return null;
   return senderOf(signer, chainId)({ to: token, data: callData('approve(address,uint256)', [spender, wantedUnits]) });
 }

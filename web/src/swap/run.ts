@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
-import type { GaslessQuote, LimitSwap, OrderStatus, Swap, TakerClient } from '../../../sdk/src/taker.js';
+import type { DirectSwap, GaslessQuote, LimitSwap, OrderStatus, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
 import type { Mode } from './terms.js';
 
@@ -37,7 +37,7 @@ export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], str
 };
 
 /** What is swapped, and how. */
-type Wanted = { mode: 'gasless' | 'direct'; swap: Swap } | { mode: 'limit'; swap: LimitSwap };
+type Wanted = { mode: 'gasless' | 'direct'; swap: DirectSwap } | { mode: 'limit'; swap: LimitSwap };
 
 interface Runner {
   run: Run | null;
@@ -45,7 +45,7 @@ interface Runner {
   forget(): void;
 }
 
-/** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows its result. */
+/** Runs one swap at a time. Leaving the page submits no order any more, and ends the waiting for one that was submitted, not the order: the history shows its result. */
 export function useRun(taker: TakerClient | null, address: string | null): Runner {
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);
