@@ -74,6 +74,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   PRICE_MOVED: 'ask for another quote, or allow more slippage',
   EXPIRED: 'ask for another quote',
   WRONG_CHAIN: 'switch the chain in the wallet; nothing was sent',
+  NOT_MINED: 'look for it by the hash in the message before you send it again',
   REVERTED: 'the state changed meanwhile: try again',
   REPLACED:
     'look in the wallet, by the hash in the message, whether it was sped up or cancelled, before you send it again',

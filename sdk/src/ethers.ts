@@ -1,5 +1,5 @@
 import { CurvebookError } from './errors.js';
-import { gasLimit, replaced, reverted } from './wallet.js';
+import { gasLimit, notMined, replaced, reverted } from './wallet.js';
 import type { Reader, Signer } from './wallet.js';
 
 /** The parts of an ethers signer that are used; ethers itself is not imported. */
@@ -34,20 +34,32 @@ interface Ended {
   receipt?: { status: number | null } | null;
 }
 
+/** What a signer has sent. It may fail after it has sent something, as when the wallet's network changes: then its error has the hash. */
+async function sending(job: ReturnType<EthersSigner['sendTransaction']>): ReturnType<EthersSigner['sendTransaction']> {
+  try {
+    return await job;
+  } catch (error) {
+    const { info } = Object(error) as { info?: { sendTransactionHash?: unknown } | null };
+    if (typeof info?.sendTransactionHash === 'string') throw notMined(info.sendTransactionHash, error);
+    throw error;
+  }
+}
+
 /** The hash under which the call is in the chain. */
 async function mined(sent: Awaited<ReturnType<EthersSigner['sendTransaction']>>): Promise<string> {
+  let isGood: boolean;
   try {
-    const receipt = await sent.wait();
-    if (receipt?.status !== 1) throw reverted(sent.hash);
-    return sent.hash;
+    isGood = (await sent.wait())?.status === 1;
   } catch (error) {
     const { code, reason, receipt, hash = sent.hash } = Object(error) as Ended;
     if (code === 'CALL_EXCEPTION' && (receipt ?? null) !== null) throw reverted(sent.hash, error);
-    if (code !== 'TRANSACTION_REPLACED') throw error;
+    if (code !== 'TRANSACTION_REPLACED') throw notMined(sent.hash, error);
     if (reason !== 'repriced') throw replaced(sent.hash, hash, error);
     if (receipt?.status !== 1) throw reverted(hash, error);
     return hash;
   }
+  if (!isGood) throw reverted(sent.hash);
+  return sent.hash;
 }
 
 /** The chain that the node behind a provider is on, whatever the provider remembers. */
@@ -78,7 +90,8 @@ export async function fromEthers(signer: EthersSigner): Promise<{ signer: Signer
       async sendTransaction(call, chainId) {
         if (signer.provider === null) throw new CurvebookError('CANNOT_SEND', 'the signer has no provider');
         const gas = { gasLimit: gasLimit(await signer.estimateGas(call)) };
-        return mined(await signer.sendTransaction({ ...call, ...gas, ...(chainId === undefined ? {} : { chainId }) }));
+        const on = chainId === undefined ? {} : { chainId };
+        return mined(await sending(signer.sendTransaction({ ...call, ...gas, ...on })));
       },
     },
     reader: {

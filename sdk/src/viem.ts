@@ -1,6 +1,6 @@
 import type { Address } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
-import { gasLimit, replaced, reverted } from './wallet.js';
+import { gasLimit, notMined, replaced, reverted } from './wallet.js';
 import type { Reader, Signer } from './wallet.js';
 
 /** The parts of viem's clients that are used; viem itself is not imported. */
@@ -57,7 +57,11 @@ export function fromViem(wallet: Wallet, client: Public): { signer: Signer; read
         const hash = await wallet.sendTransaction({ account, to, data, gas, ...on });
         const replacements: Replacement[] = [];
         const onReplaced = (one: Replacement): unknown => replacements.push(one);
-        const { status, transactionHash } = await client.waitForTransactionReceipt({ hash, onReplaced });
+        const { status, transactionHash } = await client
+          .waitForTransactionReceipt({ hash, onReplaced })
+          .catch((error: unknown) => {
+            throw notMined(hash, error);
+          });
         // The receipt may be that of another transaction of the account; `repriced` is the same call for another price.
         if (replacements.some(({ reason }) => reason !== 'repriced')) throw replaced(hash, transactionHash);
         if (status !== 'success') throw reverted(transactionHash);

@@ -53,6 +53,10 @@ export const reverted = (hash: string, cause?: unknown): CurvebookError =>
 export const replaced = (hash: string, by: string, cause?: unknown): CurvebookError =>
   new CurvebookError('REPLACED', `another transaction of the account, ${by}, took the place of ${hash}`, { cause });
 
+/** A transaction of which it is not known whether it will be mined, for whatever reason: it must not be taken for one that failed. */
+export const notMined = (hash: string, cause: unknown): CurvebookError =>
+  new CurvebookError('NOT_MINED', `${hash} was sent, and whether it is mined is not known`, { cause });
+
 /** Reads from the chain. */
 export interface Reader {
   /** eth_call at the newest block. */

@@ -25,7 +25,8 @@ const GAS = { gas: hex(200_000), maxFeePerGas: hex(2), maxPriorityFeePerGas: hex
 const SIGNED = { v: '0x0', yParity: '0x0', r: word(1), s: word(1), accessList: [] };
 
 export function oneAccountChain({ fate = 'mined', chainId = 8453 }: { fate?: Fate; chainId?: number } = {}) {
-  const state = { chainId, onSent: (): unknown => undefined };
+  /** `down`: a method of the node that fails from then on. */
+  const state = { chainId, onSent: (): unknown => undefined, down: '' };
   const sent: Sent[] = [];
   const signed: { domain: { chainId?: number | string }; primaryType: string }[] = [];
   const waiting = new Map<string, { call: Sent; nonce: number; isSeen: boolean }>();
@@ -135,6 +136,7 @@ export function oneAccountChain({ fate = 'mined', chainId = 8453 }: { fate?: Fat
     provider: {
       async request({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> {
         const answer = answers[method];
+        if (method === state.down) throw Object.assign(new Error('the node is out of order'), { code: -32603 });
         if (answer === undefined) throw new Error(`${method} is not served`);
         return Promise.resolve(answer(params as never[]));
       },

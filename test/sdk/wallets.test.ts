@@ -47,5 +47,27 @@ describe('wallets of viem and ethers', () => {
         );
       }
     });
+
+    it(`${name}: name what was sent where nobody says what became of it`, async () => {
+      for (const fate of ['mined', 'repriced'] as const) {
+        const chain = oneAccountChain({ fate });
+        const signer = await WALLETS[name]!(chain);
+        chain.state.onSent = () => (chain.state.down = 'eth_getTransactionReceipt');
+        const failure = await signer.sendTransaction?.(call, 8453).catch((error: unknown) => error);
+        expect(failure, fate).to.include({ name: 'CurvebookError', code: 'NOT_MINED' });
+        expect((failure as Error).message).to.match(/^0x\w{64} was sent, /);
+      }
+    });
   }
+
+  it('ethers: name what was sent where the network changed in that moment', async () => {
+    const chain = oneAccountChain();
+    const signer = await WALLETS['ethers']!(chain);
+    // After which its provider knows the network.
+    await signer.sendTransaction?.(call, 8453);
+    chain.state.onSent = () => (chain.state.chainId = 1);
+    const failure = await signer.sendTransaction?.(call, 8453).catch((error: unknown) => error);
+    expect(failure).to.include({ name: 'CurvebookError', code: 'NOT_MINED' });
+    expect((failure as Error).message).to.match(/^0x\w{64} was sent, /);
+  });
 });
