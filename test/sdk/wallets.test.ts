@@ -1,5 +1,11 @@
 /** Wallets of viem and ethers as the clients take them: what they send, and what they say when it failed. */
 import { expect } from 'chai';
+import { BrowserProvider, NonceManager, Transaction, Wallet } from 'ethers';
+import { createPublicClient, createWalletClient, custom } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { mainnet } from 'viem/chains';
+import { fromEthers } from '../../sdk/src/ethers.js';
+import { fromViem } from '../../sdk/src/viem.js';
 import { gasLimit } from '../../sdk/src/wallet.js';
 import { oneAccountChain, WALLETS, type Fate } from './one-account-chain.js';
 
@@ -69,5 +75,31 @@ describe('wallets of viem and ethers', () => {
     const failure = await signer.sendTransaction?.(call, 8453).catch((error: unknown) => error);
     expect(failure).to.include({ name: 'CurvebookError', code: 'NOT_MINED' });
     expect((failure as Error).message).to.match(/^0x\w{64} was sent, /);
+  });
+
+  it('sign with a key for that chain only, whatever the client was made for', async () => {
+    const key = `0x${'7'.repeat(64)}` as const;
+    const raw: Transaction[] = [];
+    const provider = {
+      request({ method, params }: { method: string; params?: readonly unknown[] }): Promise<unknown> {
+        if (method === 'eth_gasPrice' || method === 'eth_maxPriorityFeePerGas') return Promise.resolve('0x1');
+        if (method !== 'eth_sendRawTransaction') return oneAccountChain().provider.request({ method, params });
+        raw.push(Transaction.from(params?.[0] as string));
+        return Promise.reject(new Error('nothing is sent here'));
+      },
+    };
+    const transport = custom(provider);
+    const account = privateKeyToAccount(key);
+    const signers = [
+      (await fromEthers(new NonceManager(new Wallet(key, new BrowserProvider(provider))))).signer,
+      ...[undefined, mainnet].map(
+        (chain) =>
+          fromViem(createWalletClient({ account, chain, transport }), createPublicClient({ transport })).signer,
+      ),
+    ];
+    for (const signer of signers) await signer.sendTransaction?.(call, 8453).catch(() => undefined);
+    expect(raw.map(({ chainId, gasLimit: gas }) => [chainId, gas])).to.deep.equal(
+      Array.from({ length: 3 }, () => [8453n, 144_372n]),
+    );
   });
 });
