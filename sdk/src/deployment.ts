@@ -10,10 +10,29 @@ export type Deployment = Answer<'/v0/deployment'>;
 
 /** An answer of `/v0/deployment`. Throws CurvebookError `HTTP_ERROR` for JSON that is something else, such as that of another API. */
 export function asDeployment(answer: Deployment): Deployment {
-  const { chain_id, contracts, tokens, markets } = Object(answer) as Record<string, unknown>;
-  const isObject = typeof contracts === 'object' && contracts !== null;
-  if (typeof chain_id === 'number' && isObject && Array.isArray(tokens) && Array.isArray(markets)) return answer;
+  const { chain_id, contracts, tokens, markets } = fieldsOf(answer);
+  const areContracts =
+    typeof contracts === 'object' &&
+    contracts !== null &&
+    Object.values(contracts).every((one) => isAddress(fieldsOf(one)['address']));
+  const areLists = Array.isArray(tokens) && tokens.every(isToken) && Array.isArray(markets) && markets.every(isListing);
+  if (Number.isSafeInteger(chain_id) && areContracts && areLists) return answer;
   throw new CurvebookError('HTTP_ERROR', 'what answers there describes no deployment: is the URL that of a server?');
+}
+
+const fieldsOf = (value: unknown): Record<string, unknown> => Object(value) as Record<string, unknown>;
+
+const isAddress = (value: unknown): boolean => typeof value === 'string' && /^0x[0-9a-fA-F]{40}$/.test(value);
+
+function isToken(value: unknown): boolean {
+  const { symbol, address, decimals } = fieldsOf(value);
+  const areDecimals = Number.isInteger(decimals) && (decimals as number) >= 0 && (decimals as number) <= MAX_DECIMALS;
+  return typeof symbol === 'string' && isAddress(address) && areDecimals;
+}
+
+function isListing(value: unknown): boolean {
+  const { pair, base, quote, tick_size, lot_size, asset } = fieldsOf(value);
+  return [pair, base, quote, tick_size, lot_size].every((one) => typeof one === 'string') && Number.isInteger(asset);
 }
 
 /** Addresses that you know from another source than the server, such as `@curvebook/contracts`. */
@@ -44,6 +63,9 @@ export function trusted(
     Object.entries(deployment.contracts).map(([name, { address }]) => [name, asAddress(address)]),
   );
   if (known !== 'server') {
+    if (typeof known !== 'object' || known === null) {
+      throw new CurvebookError('NO_CONTRACTS', 'name the `contracts` that you know, or "server"');
+    }
     const { chainId, tokens: _tokens, ...contracts } = known;
     if (deployment.chain_id !== chainId) {
       throw new CurvebookError('OTHER_DEPLOYMENT', `the server is of chain ${deployment.chain_id}, not ${chainId}`);
@@ -71,6 +93,7 @@ export async function trustedToken(
   name: string,
   { known, reader }: { known: TrustedContracts | 'server'; reader: Reader | undefined },
 ): Promise<Token> {
+  assertName(name);
   if (known === 'server') return tokenOf(deployment, name);
   const token = namedToken(known, name) ?? (await tokenAt(name, reader));
   for (const said of deployment.tokens) {
@@ -82,6 +105,11 @@ export async function trustedToken(
     }
   }
   return token;
+}
+
+function assertName(name: unknown): void {
+  if (typeof name !== 'string')
+    throw new CurvebookError('BAD_ARGUMENT', 'a token is named by its symbol or its address');
 }
 
 function namedToken({ tokens = {} }: TrustedContracts, name: string): Token | null {
@@ -114,15 +142,19 @@ export function tokenOf({ tokens }: Deployment, name: string): Token {
   return { symbol: token.symbol, address: asAddress(token.address), decimals: token.decimals };
 }
 
-/** A market with its grid. Throws CurvebookError `UNKNOWN_PAIR`. */
+/** A market with its grid. Throws CurvebookError `UNKNOWN_PAIR`, and `HTTP_ERROR` where what the server says of it is no grid. */
 export function marketOf(deployment: Deployment, pair: string): Market & { asset: number } {
   const index = deployment.markets.findIndex((one) => one.pair === pair);
   const row = deployment.markets[index];
   if (row === undefined) throw new CurvebookError('UNKNOWN_PAIR', `no pair ${pair}`);
   const [base, quote] = [tokenOf(deployment, row.base), tokenOf(deployment, row.quote)];
-  const [tick, lot] = [parseDecimal(row.tick_size), parseDecimal(row.lot_size)];
-  const tickLotUnits = (tick.digits * lot.digits * powerOfTen(quote.decimals)) / powerOfTen(tick.scale + lot.scale);
-  const lotUnits = parseUnits(row.lot_size, base.decimals);
-  const market = createMarket({ index, base, quote, lotUnits, tickLotUnits, maxTtlSec: 255 });
-  return { ...market, pair, asset: row.asset };
+  try {
+    const [tick, lot] = [parseDecimal(row.tick_size), parseDecimal(row.lot_size)];
+    const tickLotUnits = (tick.digits * lot.digits * powerOfTen(quote.decimals)) / powerOfTen(tick.scale + lot.scale);
+    const lotUnits = parseUnits(row.lot_size, base.decimals);
+    const market = createMarket({ index, base, quote, lotUnits, tickLotUnits, maxTtlSec: 255 });
+    return { ...market, pair, asset: row.asset };
+  } catch (error) {
+    throw new CurvebookError('HTTP_ERROR', `the server describes no market for ${pair}`, { cause: error });
+  }
 }

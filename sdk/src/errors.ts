@@ -1,3 +1,12 @@
+/** How a signed order that may have been submitted is found again, among the orders of its owner. */
+export interface SubmittedOrder {
+  clientOrderId: string;
+  /** Null where no answer has named it. */
+  orderId: string | null;
+  /** Last second at which it may be executed. */
+  validToSec: number;
+}
+
 /** What went wrong, by a stable code, and what to do about it. */
 export class CurvebookError extends Error {
   override readonly name = 'CurvebookError';
@@ -6,16 +15,25 @@ export class CurvebookError extends Error {
   /** Seconds to wait before the next request, if the server named them. */
   readonly retryAfterSec: number | null;
   readonly remedy: string | null;
+  /** The order that may still be executed in spite of the error. */
+  readonly order: SubmittedOrder | null;
 
   constructor(
     readonly code: string,
     message: string,
-    more: { status?: number; retryAfterSec?: number | null; remedy?: string; cause?: unknown } = {},
+    more: {
+      status?: number;
+      retryAfterSec?: number | null;
+      remedy?: string;
+      order?: SubmittedOrder;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause });
     this.status = more.status ?? null;
     this.retryAfterSec = more.retryAfterSec ?? null;
     this.remedy = more.remedy ?? REMEDIES[code] ?? null;
+    this.order = more.order ?? null;
   }
 }
 
@@ -36,6 +54,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   FEE_TOO_HIGH: 'swap more at once, swap directly, or raise maxFee',
   APPROVAL_NEEDED: 'send the approval once (allowGasless), and swap again',
   ORDER_UNKNOWN: 'look at the orders of your address for its client order id before you swap again',
+  WAIT_ABORTED: 'look at the order before you swap again; cancelGasless takes it back while nothing was sent for it',
   NO_MINIMUM: 'say the least that you take (minBuy), or wait for a curve',
   NOTHING_QUOTED: 'wait for the next curve, take a smaller amount, or swap gasless, which has pools too',
   BELOW_MINIMUM: 'lower minBuy, or wait for a better price',
@@ -54,5 +73,10 @@ const REMEDIES: Readonly<Record<string, string>> = {
   GAS_TOO_DEAR: 'wait for cheaper gas, swap more at once, or swap directly',
   PRICE_MOVED: 'ask for another quote, or allow more slippage',
   EXPIRED: 'ask for another quote',
+  WRONG_CHAIN: 'switch the chain in the wallet; nothing was sent',
+  NOT_MINED: 'look for it by the hash in the message before you send it again',
+  REVERTED: 'the state changed meanwhile: try again',
+  REPLACED:
+    'look in the wallet, by the hash in the message, whether it was sped up or cancelled, before you send it again',
   outcome_unknown: 'look by client order id before sending it again',
 };

@@ -23,15 +23,24 @@ interface Ask {
 }
 
 const TIMEOUT_MS = 10_000;
+/** Timers take no longer one. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 /** A longer answer is refused, so that a server can't fill its client's memory. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 type Http = (path: string, ask?: Ask) => Promise<Reply>;
 
-/** Asks a server for JSON. Throws CurvebookError if there is no answer, if it is not JSON, and for every status but 200 and 304. */
+/**
+ * Asks a server for JSON. Throws CurvebookError if there is no answer, if it is not JSON, and for every status but 200 and 304; the reason of `signal`
+ * where that aborts.
+ */
 export function createHttp(baseUrl: string, { fetch: fetcher = fetch, timeoutMs = TIMEOUT_MS }: HttpOptions): Http {
+  if (typeof baseUrl !== 'string') throw new CurvebookError('BAD_ARGUMENT', 'url is that of a server, as a string');
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > MAX_TIMEOUT_MS)
+    throw new CurvebookError('BAD_ARGUMENT', `timeoutMs is a whole number from 1 to ${MAX_TIMEOUT_MS}`);
   const base = baseUrl.replace(/\/+$/, '');
   return async (path, { method = 'GET', body, etag, signal } = {}) => {
+    const sent = body === undefined ? {} : { body: textOf(body) };
     const timeout = AbortSignal.timeout(timeoutMs);
     const headers = {
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -44,7 +53,7 @@ export function createHttp(baseUrl: string, { fetch: fetcher = fetch, timeoutMs 
         method,
         headers,
         signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...sent,
       });
       text = await readText(response);
     } catch (error) {
@@ -55,6 +64,14 @@ export function createHttp(baseUrl: string, { fetch: fetcher = fetch, timeoutMs 
     if (!response.ok) throw refusal(response, text, `${method} ${path}`);
     return { status: response.status, etag: response.headers.get('etag'), body: parse(text, `${method} ${path}`) };
   };
+}
+
+function textOf(body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    throw new CurvebookError('BAD_ARGUMENT', 'what is to be sent can not be written as JSON', { cause: error });
+  }
 }
 
 async function readText(response: Response): Promise<string> {

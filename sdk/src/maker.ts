@@ -1,6 +1,6 @@
 import { priceToTicks, sizeToLots } from '../../core/market.js';
 import { canonicalDecimal } from '../../core/wire/decimal.js';
-import type { WireAction, WireOrder } from '../../core/wire/types.js';
+import type { SourceLetter, WireAction, WireOrder } from '../../core/wire/types.js';
 import { asDecimal, asUnits } from './amount.js';
 import { asDeployment, marketOf, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
@@ -11,7 +11,7 @@ import { actionTypedData, agentTypedData } from './maker-signing.js';
 import { createReadClient } from './read/client.js';
 import { verifyProof } from './verify/proof.js';
 import type { ProvenBalance } from './verify/proof.js';
-import { allow, asAddress, callData, senderOf, splitSignature } from './wallet.js';
+import { allow, asAddress, assertChain, callData, senderOf, splitSignature } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
 
 /** An order. Price and size are exact decimals on the market's grid; nothing is rounded. */
@@ -78,7 +78,7 @@ export function createMakerClient(options: MakerOptions): MakerClient {
   }
 
   function nextNonce(): number {
-    lastNonce = Math.max(clock(), lastNonce + 1);
+    lastNonce = Math.max(asWhole(Math.floor(clock()), 'what clock returns'), lastNonce + 1);
     return lastNonce;
   }
 
@@ -93,7 +93,7 @@ export function createMakerClient(options: MakerOptions): MakerClient {
   async function act(action: WireAction): Promise<unknown> {
     const nonce = nextNonce();
     const { order_sources } = await known();
-    return send(action, nonce, actionTypedData(action, nonce, order_sources.includes('a') ? 'a' : 'b'));
+    return send(action, nonce, actionTypedData(action, nonce, sourceOf(order_sources)));
   }
 
   async function entries(action: WireAction, count: number): Promise<EntryResult[]> {
@@ -105,6 +105,9 @@ export function createMakerClient(options: MakerOptions): MakerClient {
   }
 
   async function wireOrder({ pair, side, price, size, tif = 'Alo', cloid }: NewOrder): Promise<WireOrder> {
+    const isBuy = asOneOf(side, SIDES, 'side') === 'buy';
+    const t = { limit: { tif: asOneOf(tif, TIFS, 'tif') } };
+    const c = cloid === undefined ? {} : { c: asCloid(cloid) };
     const market = marketOf(await known(), pair);
     const [ticks, lots] = [
       priceToTicks(market, asDecimal(price, 'price')),
@@ -114,8 +117,7 @@ export function createMakerClient(options: MakerOptions): MakerClient {
     if (lots === null) throw new CurvebookError('off_lot', `${size} is no multiple of ${market.lotSize}`);
     const [p, s] = [canonicalDecimal(price), canonicalDecimal(size)];
     if (p === null || s === null) throw new CurvebookError('BAD_ARGUMENT', `${price} or ${size} is no plain decimal`);
-    const order: WireOrder = { a: market.asset, b: side === 'buy', p, s, r: false, t: { limit: { tif } } };
-    return cloid === undefined ? order : { ...order, c: cloid.toLowerCase() };
+    return { a: market.asset, b: isBuy, p, s, r: false, t, ...c };
   }
 
   const assetOf = async (pair: string): Promise<number> => marketOf(await known(), pair).asset;
@@ -127,59 +129,107 @@ export function createMakerClient(options: MakerOptions): MakerClient {
     }
     const said = await known();
     const { custodian } = trusted(said, contracts);
-    return { token: await trustedToken(said, token, { known: contracts, reader }), custodian };
+    const { chain_id: chainId } = said;
+    // Before anything is read: a reader on another chain finds other contracts there, or none.
+    await assertChain(signer, chainId);
+    return { token: await trustedToken(said, token, { known: contracts, reader }), custodian, chainId };
   }
 
   return {
     async order(orders) {
-      const list = await Promise.all(orders.map(wireOrder));
+      const list = await Promise.all(asList(orders).map(wireOrder));
       return entries({ type: 'order', orders: list, grouping: 'na' }, list.length);
     },
     async modify(oid, order) {
-      return entries({ type: 'batchModify', modifies: [{ oid, order: await wireOrder(order) }] }, 1);
+      const modified = { oid: asWhole(oid, 'oid'), order: await wireOrder(order) };
+      return entries({ type: 'batchModify', modifies: [modified] }, 1);
     },
     async cancel(orders) {
-      const cancels = await Promise.all(orders.map(async ({ pair, oid }) => ({ a: await assetOf(pair), o: oid })));
+      const cancels = await Promise.all(
+        asList(orders).map(async ({ pair, oid }) => ({ a: await assetOf(pair), o: asWhole(oid, 'oid') })),
+      );
       return entries({ type: 'cancel', cancels }, cancels.length);
     },
     async cancelByCloid(orders) {
       const cancels = await Promise.all(
-        orders.map(async ({ pair, cloid }) => ({ asset: await assetOf(pair), cloid: cloid.toLowerCase() })),
+        asList(orders).map(async ({ pair, cloid }) => ({ asset: await assetOf(pair), cloid: asCloid(cloid) })),
       );
       return entries({ type: 'cancelByCloid', cancels }, cancels.length);
     },
     async scheduleCancel(timeMs) {
-      await act(timeMs === null ? { type: 'scheduleCancel' } : { type: 'scheduleCancel', time: timeMs });
+      const time = timeMs === null ? {} : { time: asWhole(timeMs, 'timeMs') };
+      await act({ type: 'scheduleCancel', ...time });
     },
     async approveAgent(agent, name = '') {
+      if (typeof name !== 'string') throw new CurvebookError('BAD_ARGUMENT', 'the name of an agent is a string');
       const nonce = nextNonce();
-      const { chain_id } = await known();
-      const { action, data } = agentTypedData({ agent: asAddress(agent, 'agent'), name, nonce, chainId: chain_id });
+      const said = await known();
+      if (options.contracts !== undefined) trusted(said, options.contracts);
+      const { chain_id: chainId } = said;
+      const { action, data } = agentTypedData({ agent: asAddress(agent, 'agent'), name, nonce, chainId });
+      await assertChain(signer, chainId);
       await send(action, nonce, data);
     },
     async deposit(name, amount) {
       const { reader } = options;
       if (reader === undefined) throw new CurvebookError('CANNOT_READ', 'a deposit needs a reader of the chain');
-      const { token, custodian } = await custody(name);
+      const { token, custodian, chainId } = await custody(name);
       const units = asUnits(amount, token, 'amount');
-      await allow({ signer, reader }, { token: token.address, spender: custodian, units });
-      return senderOf(signer)({ to: custodian, data: callData('deposit(address,uint256)', [token.address, units]) });
+      await allow({ signer, reader, chainId }, { token: token.address, spender: custodian, units });
+      const data = callData('deposit(address,uint256)', [token.address, units]);
+      return senderOf(signer, chainId)({ to: custodian, data });
     },
     async requestWithdraw(name, amount) {
-      const { token, custodian } = await custody(name);
+      const { token, custodian, chainId } = await custody(name);
       const units = asUnits(amount, token, 'amount');
       const data = callData('requestWithdraw(address,uint256)', [token.address, units]);
-      return senderOf(signer)({ to: custodian, data });
+      return senderOf(signer, chainId)({ to: custodian, data });
     },
     async executeWithdraw(name) {
-      const { token, custodian } = await custody(name);
-      return senderOf(signer)({ to: custodian, data: callData('executeWithdraw(address)', [token.address]) });
+      const { token, custodian, chainId } = await custody(name);
+      return senderOf(signer, chainId)({ to: custodian, data: callData('executeWithdraw(address)', [token.address]) });
     },
     async proof(account = signer.address) {
       const [said, proof] = [await known(), await read.proof(account)];
       return verifyProof(said, asAddress(account), proof);
     },
   };
+}
+
+const SIDES = ['buy', 'sell'] as const;
+const TIFS = ['Gtc', 'Alo'] as const;
+
+/** One of the words that an argument may be: in plain JavaScript it can be anything, and nothing else may pass for one of them. */
+function asOneOf<T extends string>(value: unknown, words: readonly T[], what: string): T {
+  const word = words.find((one) => one === value);
+  if (word !== undefined) return word;
+  throw new CurvebookError('BAD_ARGUMENT', `${what} is one of ${words.join(', ')}, not ${shown(value)}`);
+}
+
+function asWhole(value: unknown, what: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw new CurvebookError('BAD_ARGUMENT', `${what} is a whole number, not ${shown(value)}`);
+}
+
+function asCloid(value: unknown): string {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{32}$/.test(value)) return value.toLowerCase();
+  throw new CurvebookError('BAD_ARGUMENT', `cloid is 0x and 32 hex digits, not ${shown(value)}`);
+}
+
+function asList<T>(value: readonly T[]): readonly T[] {
+  const list: unknown = value;
+  if (Array.isArray(list) && list.every((one: unknown) => typeof one === 'object' && one !== null)) return value;
+  throw new CurvebookError('BAD_ARGUMENT', 'a list of objects is needed');
+}
+
+const shown = (value: unknown): string => `${typeof value} ${String(value).slice(0, 40)}`;
+
+/** Of the sources that the server takes actions from, the one to sign for. */
+function sourceOf(sources: unknown): SourceLetter {
+  const source = Array.isArray(sources) ? (['a', 'b'] as const).find((one) => sources.includes(one)) : undefined;
+  if (source === undefined)
+    throw new CurvebookError('HTTP_ERROR', 'the server names no source of orders that is known');
+  return source;
 }
 
 /** `<code>: <text>`, as every refusal of the order interface is. */

@@ -26,6 +26,12 @@ export interface Swap extends Partnered {
   maxFee?: string;
 }
 
+/** A swap by a transaction of the signer. Who brought it gets no part of it, and no hash goes with it: the entrypoint takes neither. */
+export interface DirectSwap extends Omit<Swap, keyof Partnered> {
+  partner?: never;
+  appData?: never;
+}
+
 /** Tokens by symbol or address; amounts are exact decimals in tokens. */
 export interface LimitSwap extends Partnered {
   sell: string;
@@ -58,6 +64,8 @@ export interface Signable {
   typed: ReturnType<typeof orderTypedData>;
   /** The approval to Permit2 that is signed before it; null where none is needed. */
   approval: PermitTypedData | null;
+  /** Last second at which it may be executed. */
+  validToSec: number;
 }
 
 interface QuoteDeps {
@@ -115,7 +123,7 @@ export function createQuotes(deps: QuoteDeps) {
     const wantedUnits = minBuy === undefined ? 0n : asUnits(minBuy, buyToken, 'minBuy');
     const maxFeeUnits =
       maxFee === undefined ? floorDiv(units * MAX_FEE_BPS, 10_000n) : asUnits(maxFee, sellToken, 'maxFee');
-    const extra = termsOf(partnered);
+    const extra = termsOf(asPartnered(partnered));
     return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra };
   }
 
@@ -130,14 +138,18 @@ export function createQuotes(deps: QuoteDeps) {
     return { ...asked, name: swap.sell, orderSettler, permit2 };
   }
 
-  async function quoteOf({ said, sellToken, buyToken, units, extra }: Terms, how: object): Promise<QuoteAnswer> {
+  async function quoteOf(
+    { said, sellToken, buyToken, units, extra }: Terms,
+    how: object,
+    signal: AbortSignal | undefined,
+  ): Promise<QuoteAnswer> {
     const body = {
       ...{ chainId: said.chain_id, from: owner, sellToken: sellToken.address, buyToken: buyToken.address },
       ...{ kind: 'sell', sellAmountBeforeFee: units.toString(), signingScheme: 'eip712' },
       ...how,
       ...askedOf(extra),
     };
-    return asQuote((await http('/api/v1/quote', { method: 'POST', body })).body);
+    return asQuote((await http('/api/v1/quote', { method: 'POST', body, signal })).body);
   }
 
   /** Built here, from what was asked for and what was checked: of the server's only nonces are signed, and the names in the token's own domain. */
@@ -158,7 +170,7 @@ export function createQuotes(deps: QuoteDeps) {
       ...{ name, token: sellToken.address, chainId: said.chain_id },
       terms: { owner, spender: permit2, deadlineSec: validToSec },
     });
-    return { id: answer.id, typed, approval };
+    return { id: answer.id, typed, approval, validToSec };
   }
 
   /** What the contract would pay, in base units of `buy`. */
@@ -172,7 +184,7 @@ export function createQuotes(deps: QuoteDeps) {
    * these are checked. The minimum is compared with the contract's price before and after the quote, since a block may come between; the lower
    * price counts.
    */
-  async function gasless(swap: Swap): Promise<Signable & { quote: GaslessQuote }> {
+  async function gasless(swap: Swap, signal?: AbortSignal): Promise<Signable & { quote: GaslessQuote }> {
     const asked = await gaslessTerms(swap);
     const { contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits, extra } = asked;
     const priced = (): Promise<bigint> => quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
@@ -183,7 +195,7 @@ export function createQuotes(deps: QuoteDeps) {
         `the contract quotes nothing for ${swap.amount} ${swap.sell}: give minBuy`,
       );
     }
-    const answer = await quoteOf(asked, { slippageBps });
+    const answer = await quoteOf(asked, { slippageBps }, signal);
     const { validTo, ...amounts } = answer.quote;
     const sellUnits = unitsOf(amounts.sellAmount);
     const minBuyUnits = unitsOf(amounts.minBuyAmount);
@@ -215,7 +227,7 @@ export function createQuotes(deps: QuoteDeps) {
   }
 
   /** Nothing of the server's is signed but a nonce: the amounts and the time are those that were asked for. */
-  async function limited({ validForSec = DAY_SEC, ...swap }: LimitSwap): Promise<Signable> {
+  async function limited({ validForSec = DAY_SEC, ...swap }: LimitSwap, signal?: AbortSignal): Promise<Signable> {
     if (!Number.isInteger(validForSec) || validForSec < 60 || validForSec > 30 * DAY_SEC) {
       throw new CurvebookError('BAD_ARGUMENT', 'validForSec is a whole number from 60 to 2592000');
     }
@@ -224,7 +236,7 @@ export function createQuotes(deps: QuoteDeps) {
     if (wantedUnits <= 0n) throw new CurvebookError('BAD_ARGUMENT', 'minBuy is above zero');
     const validToSec = Math.floor(clock() / 1_000) + validForSec;
     const how = { orderClass: 'limit', minBuyAmount: wantedUnits.toString(), validTo: validToSec };
-    const answer = await quoteOf(asked, how);
+    const answer = await quoteOf(asked, how, signal);
     const { sellAmount, minBuyAmount, validTo } = answer.quote;
     if (unitsOf(sellAmount) !== units) throw lied(`sells ${sellAmount} base units, not ${units}`);
     if (unitsOf(minBuyAmount) !== wantedUnits) throw lied(`buys ${minBuyAmount} base units, not ${wantedUnits}`);
@@ -242,7 +254,10 @@ export function createQuotes(deps: QuoteDeps) {
     }
   }
 
-  return { terms, quoted, gasless: (swap: Swap) => fairly(() => gasless(swap)), limited };
+  return {
+    ...{ terms, quoted, limited },
+    gasless: (swap: Swap, signal?: AbortSignal) => fairly(() => gasless(swap, signal)),
+  };
 }
 
 /**
@@ -258,13 +273,15 @@ function approvalOf(
   if ((type !== 'eip2612' && type !== 'dai') || typedData === null) {
     throw new CurvebookError('APPROVAL_NEEDED', `allow ${name} to Permit2 first: allowGasless`);
   }
-  const { name: named, version } = typedData.domain;
+  const { domain: said, message } = Object(typedData) as { domain?: unknown; message?: unknown };
+  if (!(said instanceof Object) || !(message instanceof Object)) throw lied('lacks the approval to sign');
+  const { name: named, version } = said as TokenDomain;
   const domain = {
     ...(named === undefined ? {} : { name: String(named) }),
     ...(version === undefined ? {} : { version: String(version) }),
     ...{ chainId, verifyingContract: token },
   };
-  return permitTypedData(type, domain, { ...terms, nonce: unitsOf(typedData.message.nonce) });
+  return permitTypedData(type, domain, { ...terms, nonce: unitsOf((message as { nonce?: unknown }).nonce) });
 }
 
 /** What a quote brings to be signed; asked for again where it is poor, since a block may have come between it and the prices that it is held against. */
@@ -276,6 +293,18 @@ async function fairly<T>(ask: () => Promise<T>): Promise<T> {
       if (left === 0 || !(error instanceof CurvebookError) || error.code !== 'BAD_QUOTE') throw error;
     }
   }
+}
+
+/** Types do not hold it in plain JavaScript, where a partner whose part is misspelt would get nothing. */
+function asPartnered({ partner, appData }: Partnered): Partnered {
+  if (
+    partner !== undefined &&
+    (typeof partner !== 'object' || (partner as unknown) === null || partner.bps === undefined)
+  )
+    throw new CurvebookError('BAD_ARGUMENT', 'partner is an address and bps');
+  if (appData !== undefined && typeof appData !== 'string')
+    throw new CurvebookError('BAD_ARGUMENT', 'appData is 32 bytes as hex');
+  return { partner, appData };
 }
 
 /** An answer with the parts of a quote; what they say is checked where it is used. */

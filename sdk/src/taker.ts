@@ -4,13 +4,13 @@ import type { Address } from '../../core/types.js';
 import { asUnits } from './amount.js';
 import { asDeployment, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
-import { CurvebookError } from './errors.js';
+import { CurvebookError, type SubmittedOrder } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { createQuotes, least } from './quotes.js';
-import type { GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
+import type { DirectSwap, GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
-import { allow, asAddress, callData, senderOf } from './wallet.js';
+import { allow, asAddress, assertChain, callData, senderOf } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
 
 export interface TakerOptions extends HttpOptions {
@@ -47,20 +47,26 @@ export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token, a partner's part included; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
   /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
-  swap(swap: Swap): Promise<string>;
+  swap(swap: DirectSwap): Promise<string>;
   /**
    * Swaps by one signature, without gas, and waits until the order has ended. The token must be allowed to Permit2 once: by a second signature,
    * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
    * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
    * where the server offers less three times, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
+   * Throws CurvebookError `ORDER_UNKNOWN`, with the order's ids as `order`, where no answer says what became of it. `signal` ends all of it with its own
+   * reason until the order is submitted, and then the waiting alone, with CurvebookError `WAIT_ABORTED` and the same `order`.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /**
    * Signs an order that is executed without gas once the market brings `minBuy` after the fee, and returns its id; `onSubmitted` is told it,
    * too. It may be executed until then whatever else happens, unless it is cancelled, or the tokens leave the account. Approvals are as for
-   * `swapGasless`. Throws CurvebookError `BAD_QUOTE` where the server asks for another order.
+   * `swapGasless`, and so is the signal. Throws CurvebookError `BAD_QUOTE` where the server asks for another order.
    */
-  placeLimit(limit: LimitSwap, listeners?: Pick<GaslessListeners, 'onSubmitted'>): Promise<string>;
+  placeLimit(
+    limit: LimitSwap,
+    listeners?: Pick<GaslessListeners, 'onSubmitted'>,
+    signal?: AbortSignal,
+  ): Promise<string>;
   /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
   cancelGasless(orderId: string): Promise<void>;
   /**
@@ -70,6 +76,9 @@ export interface TakerClient {
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
 
+/** An order that the server has taken. */
+type Accepted = SubmittedOrder & { orderId: string };
+
 const DEADLINE_MS = 60_000;
 const POLL_MS = 1_000;
 /** How often a signature is submitted that nobody answers. */
@@ -77,8 +86,12 @@ const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
 const AFTER_END_SEC = 120;
 const MOST_WAIT_MS = 10_000;
-/** Refusals that do not come from the API's own checks: what was sent may have been stored. */
-const MAYBE_STORED: ReadonlySet<string> = new Set(['NO_ANSWER', 'HTTP_ERROR', 'INTERNAL_ERROR']);
+/** Faults of the server by which nothing was stored, as docs/swap.md says. After any other one, it may have been. */
+const NOTHING_STORED: ReadonlySet<string> = new Set([
+  ...['STANDBY', 'WRITE_FAILED', 'NOT_READY', 'CHAIN_UNAVAILABLE', 'READ_ONLY', 'REPLICA_LAG'],
+  ...['TOO_MANY_ORDERS', 'TOO_MANY_LIMIT_ORDERS', 'TOKEN_QUARANTINED', 'EXECUTOR_UNFUNDED'],
+]);
+const STATUSES: ReadonlySet<unknown> = new Set<OrderStatus['status']>(['pending', 'filled', 'failed', 'expired']);
 
 export function createTakerClient(options: TakerOptions): TakerClient {
   const { url, signer, reader, clock = Date.now } = options;
@@ -100,6 +113,14 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return deployment;
   }
 
+  /** What the server says of the deployment, if that is the trusted one and the wallet is on its chain. */
+  async function onChain(): Promise<Deployment> {
+    const said = await known();
+    trusted(said, options.contracts);
+    await assertChain(signer, said.chain_id);
+    return said;
+  }
+
   const tokenFor = (said: Deployment, name: string) => trustedToken(said, name, { known: options.contracts, reader });
 
   const { terms, quoted, gasless, limited } = createQuotes({
@@ -107,49 +128,64 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     onShort: (token) => short.add(token),
   });
 
-  /** Asks for the signatures of a quote, and gives them to the server; returns the order's id. */
-  async function submitted({ id, typed, approval }: Signable): Promise<string> {
+  /** Asks for the signatures of a quote, and gives them to the server. From the first submission on, what is thrown names the order unless nothing was stored. */
+  async function submitted({ id, typed, approval, validToSec }: Signable, signal?: AbortSignal): Promise<Accepted> {
+    signal?.throwIfAborted();
     const approvalSignature =
       approval === null ? undefined : await signed({ ...approval, domain: { ...approval.domain } });
+    signal?.throwIfAborted();
     const signature = await signed({ ...typed, message: { ...typed.message } });
-    const clientOrderId = crypto.randomUUID();
-    const body = { quoteId: id, signature, clientOrderId, approvalSignature };
+    signal?.throwIfAborted();
+    const order = { clientOrderId: crypto.randomUUID(), orderId: null, validToSec };
+    const body = { quoteId: id, signature, clientOrderId: order.clientOrderId, approvalSignature };
     let isUnknown = false;
-    for (let left = SUBMISSIONS; ; left -= 1) {
+    for (let left = SUBMISSIONS - 1; ; left -= 1) {
+      let failure: unknown;
       try {
-        return ((await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string }).orderId;
+        const answer = await http('/api/v1/orders', { method: 'POST', body });
+        return { ...order, orderId: orderIdIn(answer.body) };
       } catch (error) {
-        // The same client order id makes no second order.
-        if (!isPassing(error)) throw error;
-        isUnknown ||= MAYBE_STORED.has((error as CurvebookError).code);
-        if (left > 1) await sleep(waitMsOf(error));
-        else if (!isUnknown) throw error;
-        else
-          throw new CurvebookError('ORDER_UNKNOWN', `no answer says whether order ${clientOrderId} was accepted`, {
-            cause: error,
-          });
+        failure = error;
       }
+      isUnknown ||= !isNothingStored(failure);
+      // The same client order id makes no second order.
+      const isRepeated = left > 0 && !isRefusal(failure);
+      if (isRepeated) await sleep(waitMsOf(failure), signal);
+      if (signal?.aborted === true) {
+        if (isUnknown) throw notAwaited(order, signal.reason);
+        signal.throwIfAborted();
+      }
+      if (isRepeated) continue;
+      throw isUnknown ? unknownOrder(order, failure) : failure;
     }
   }
 
+  /** Every domain that is signed here names the chain. */
   async function signed({ types, ...data }: TypedData): Promise<string> {
+    await onChain();
     const { EIP712Domain: _domain, ...rest } = types;
     return signer.signTypedData({ ...data, types: rest });
   }
 
-  /** Polls until the order has ended. Its status is what counts: an answer that is missing is asked for again, until the order can't be executed any more. */
-  async function ended(orderId: string, validToSec: number, signal?: AbortSignal): Promise<OrderStatus> {
+  /**
+   * Polls until the order has ended. Whatever else is answered says nothing of it, not even that there is no such order: a reader may not have it yet.
+   * So it is asked for again until an order that ended must be seen to have.
+   */
+  async function ended(order: Accepted, signal?: AbortSignal): Promise<OrderStatus> {
+    const path = `/api/v1/orders/${encodeURIComponent(order.orderId)}`;
+    // By a clock that is ahead it is over before it begins.
+    const lateSec = Math.max(order.validToSec, clock() / 1_000) + AFTER_END_SEC;
     for (;;) {
+      let failure: unknown = null;
       try {
-        const order = (await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { signal })).body as OrderStatus;
-        if (order.status !== 'pending') return order;
-        await sleep(POLL_MS);
+        const found = statusIn((await http(path, { signal })).body);
+        if (found.status !== 'pending') return found;
       } catch (error) {
-        const isLate = clock() / 1_000 > validToSec + AFTER_END_SEC;
-        if (signal?.aborted === true || isLate || !isPassing(error)) throw error;
-        await sleep(waitMsOf(error));
+        failure = error;
       }
-      signal?.throwIfAborted();
+      if (signal?.aborted === true) throw notAwaited(order, signal.reason);
+      if (clock() / 1_000 > lateSec) throw unknownOrder(order, failure);
+      await sleep(failure === null ? POLL_MS : waitMsOf(failure), signal);
     }
   }
 
@@ -159,33 +195,42 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     },
     async swap(swap) {
+      if (swap.partner !== undefined || swap.appData !== undefined)
+        throw new CurvebookError('BAD_ARGUMENT', 'only swapGasless and placeLimit take a partner and appData');
+      const { chain_id: chainId } = await onChain();
       const { contracts, sellToken, buyToken, units, slippageBps, wantedUnits } = await terms(swap);
       const { entrypoint } = contracts;
       const out = await quoted(entrypoint, sellToken.address, buyToken.address, units);
       if (out === 0n) throw new CurvebookError('NOTHING_QUOTED', `nothing is quoted for ${swap.amount} ${swap.sell}`);
       if (out < wantedUnits)
         throw new CurvebookError('BELOW_MINIMUM', `${out} base units are quoted, not ${wantedUnits}`);
-      await allow({ signer, reader }, { token: sellToken.address, spender: entrypoint, units });
+      await allow({ signer, reader, chainId }, { token: sellToken.address, spender: entrypoint, units });
       const deadlineSec = BigInt(Math.ceil((clock() + DEADLINE_MS) / 1_000));
       const data = callData('swap(address,address,uint256,uint256,address,uint256)', [
         ...[sellToken.address, buyToken.address, units, maxBig(least(out, slippageBps), wantedUnits), owner],
         deadlineSec,
       ]);
-      return senderOf(signer)({ to: entrypoint, data });
+      return senderOf(signer, chainId)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
-      const { quote, ...asked } = await gasless(swap);
+      signal?.throwIfAborted();
+      await onChain();
+      const { quote, ...asked } = await gasless(swap, signal);
       listeners.onQuote?.(quote);
-      const orderId = await submitted(asked);
-      listeners.onSubmitted?.(orderId);
-      return ended(orderId, quote.validToSec, signal);
+      const order = await submitted(asked, signal);
+      listeners.onSubmitted?.(order.orderId);
+      return ended(order, signal);
     },
-    async placeLimit(limit, listeners = {}) {
-      const orderId = await submitted(await limited(limit));
+    async placeLimit(limit, listeners = {}, signal = undefined) {
+      signal?.throwIfAborted();
+      await onChain();
+      const { orderId } = await submitted(await limited(limit, signal), signal);
       listeners.onSubmitted?.(orderId);
       return orderId;
     },
     async cancelGasless(orderId) {
+      if (typeof orderId !== 'string' || orderId === '')
+        throw new CurvebookError('BAD_ARGUMENT', 'orderId is a string');
       const said = await known();
       const { orderSettler } = trusted(said, options.contracts);
       if (orderSettler === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted settler');
@@ -194,13 +239,14 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
     },
     async allowGasless(name, amount) {
-      const said = await known();
+      const said = await onChain();
       const { permit2 } = trusted(said, options.contracts);
       if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
       const token = await tokenFor(said, name);
       const units = asUnits(amount, token, 'amount');
       const isMore = short.has(token.address);
-      const hash = await allow({ signer, reader }, { token: token.address, spender: permit2, units, isMore });
+      const client = { signer, reader, chainId: said.chain_id };
+      const hash = await allow(client, { token: token.address, spender: permit2, units, isMore });
       short.delete(token.address);
       return hash;
     },
@@ -209,15 +255,65 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
 export type { Partnered } from './partner.js';
-export type { GaslessQuote, LimitSwap, Swap } from './quotes.js';
+export type { SubmittedOrder } from './errors.js';
+export type { DirectSwap, GaslessQuote, LimitSwap, Swap } from './quotes.js';
 export type { Reader, Signer, TypedData } from './wallet.js';
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** Ends early when the signal aborts. */
+const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done);
+    if (signal?.aborted === true) done();
+  });
 
-/** Whether the same request may be answered later: there was no answer, too many were asked, or the server had a fault. */
-const isPassing = (error: unknown): boolean =>
+const fieldsOf = (answer: unknown): Record<string, unknown> => Object(answer) as Record<string, unknown>;
+
+/** Of an answer that accepts an order. Throws CurvebookError `HTTP_ERROR` for one that something on the way has changed. */
+function orderIdIn(answer: unknown): string {
+  const { orderId } = fieldsOf(answer);
+  if (typeof orderId === 'string' && orderId !== '') return orderId;
+  throw new CurvebookError('HTTP_ERROR', 'the answer to the submission names no order');
+}
+
+/** Likewise of an answer that describes an order. */
+function statusIn(answer: unknown): OrderStatus {
+  const { status } = fieldsOf(answer);
+  if (STATUSES.has(status)) return answer as OrderStatus;
+  throw new CurvebookError('HTTP_ERROR', `the answer has no status of an order: ${String(status).slice(0, 40)}`);
+}
+
+/** Whether the API itself refused a submission for good. Its codes are in capitals; what else answers with 4xx stands between. */
+const isRefusal = (error: unknown): boolean =>
   error instanceof CurvebookError &&
-  (error.code === 'NO_ANSWER' || error.status === 429 || (error.status !== null && error.status >= 500));
+  (error.status ?? 0) >= 400 &&
+  (error.status ?? 0) < 500 &&
+  error.status !== 429 &&
+  /^[A-Z_]+$/.test(error.code) &&
+  error.code !== 'HTTP_ERROR';
 
-const waitMsOf = (error: unknown): number =>
-  Math.min(MOST_WAIT_MS, Math.max(POLL_MS, ((error as CurvebookError).retryAfterSec ?? 0) * 1_000));
+/** Whether an answer says that the submission made no order. */
+const isNothingStored = (error: unknown): boolean =>
+  isRefusal(error) || (error instanceof CurvebookError && (error.status === 429 || NOTHING_STORED.has(error.code)));
+
+const unknownOrder = (order: SubmittedOrder, cause: unknown): CurvebookError =>
+  new CurvebookError('ORDER_UNKNOWN', `no answer says ${outcomeOf(order)}`, { order, cause: cause ?? undefined });
+
+const outcomeOf = ({ orderId, clientOrderId }: SubmittedOrder): string =>
+  orderId === null
+    ? `whether order ${clientOrderId} was accepted`
+    : `what became of order ${orderId} (its client order id is ${clientOrderId})`;
+
+/** What is thrown where a signal aborts after a submission. */
+const notAwaited = (order: SubmittedOrder, cause: unknown): CurvebookError =>
+  new CurvebookError('WAIT_ABORTED', `the waiting was ended before it was known ${outcomeOf(order)}`, { order, cause });
+
+const waitMsOf = (error: unknown): number => {
+  const retryAfterSec = error instanceof CurvebookError ? (error.retryAfterSec ?? 0) : 0;
+  return Math.min(MOST_WAIT_MS, Math.max(POLL_MS, retryAfterSec * 1_000));
+};

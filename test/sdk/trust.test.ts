@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createMakerClient } from '../../sdk/src/maker.js';
 import { createTakerClient } from '../../sdk/src/taker.js';
-import type { Swap } from '../../sdk/src/taker.js';
+import type { DirectSwap, Swap } from '../../sdk/src/taker.js';
 import {
   addressOf,
   permit2,
@@ -15,7 +15,7 @@ import {
 } from '../support/api/lying-server.js';
 
 describe('what a server that lies gets signed', () => {
-  const offer: Swap = { sell: 'USDC', buy: 'WETH', amount: '300' };
+  const offer: DirectSwap = { sell: 'USDC', buy: 'WETH', amount: '300' };
   const cases: [string, World, Partial<Swap>, string | null][] = [
     ['an honest quote', {}, {}, null],
     ['a minimum of 1 wei', { quote: { buyAmount: '1', minBuyAmount: '1' } }, {}, 'BAD_QUOTE'],
@@ -131,6 +131,22 @@ describe('what a server that lies gets signed', () => {
     expect(sent.map(({ data }) => BigInt(`0x${data.slice(-64)}`))).to.deep.equal([800_000_000n]);
     // Once for each time that it was needed.
     expect(await taker.allowGasless('USDC', '300')).to.equal(null);
+  });
+
+  it('an allowance without a limit, or nearly, is not raised beyond what an allowance can be', async () => {
+    const approval = { required: true, type: 'none', typedData: null };
+    const most = 2n ** 256n - 1n;
+    for (const [allowanceUnits, raised] of [
+      [most, []],
+      [most - 1n, [most]],
+      [most - 300_000_000n, [most]],
+    ] as const) {
+      const { options, sent } = world({ approval, allowanceUnits });
+      const taker = createTakerClient(options);
+      expect(await codeOf(taker.swapGasless(offer))).to.equal('APPROVAL_NEEDED');
+      expect(await taker.allowGasless('USDC', '300')).to.equal(raised.length === 0 ? null : '0xhash');
+      expect(sent.map(({ data }) => BigInt(`0x${data.slice(-64)}`))).to.deep.equal(raised);
+    }
   });
 
   it('a limit order is signed as it was asked for, or not at all', async () => {

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
-import type { GaslessQuote, LimitSwap, OrderStatus, Swap, TakerClient } from '../../../sdk/src/taker.js';
+import type { DirectSwap, GaslessQuote, LimitSwap, OrderStatus, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
 import type { Mode, Token } from './terms.js';
 
@@ -39,7 +39,7 @@ export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], str
 };
 
 /** What is swapped, and how. */
-type Wanted = { buy: Token } & ({ mode: 'gasless' | 'direct'; swap: Swap } | { mode: 'limit'; swap: LimitSwap });
+type Wanted = { buy: Token } & ({ mode: 'gasless' | 'direct'; swap: DirectSwap } | { mode: 'limit'; swap: LimitSwap });
 
 interface Runner {
   run: Run | null;
@@ -48,8 +48,8 @@ interface Runner {
 }
 
 /**
- * Runs one swap at a time. Leaving the page ends the waiting, not the order or the transaction: the history shows the result of the one, and the other
- * is among those that wait, of this account, until it is mined.
+ * Runs one swap at a time. Leaving the page signs and submits nothing any more, and ends the waiting for what was submitted or sent, not the order or the
+ * transaction: the history shows the result of the one, and the other is among those that wait, of this account, until it is mined.
  */
 export function useRun(taker: TakerClient | null, address: string | null): Runner {
   const [run, setRun] = useState<Run | null>(null);
@@ -87,7 +87,9 @@ export async function perform(
 ): Promise<void> {
   if (mode === 'direct') return change({ stage: 'done', txHash: await taker.swap(swap) });
   if (mode === 'limit') {
-    const orderId = await allowed(taker, swap, { change, signal, stage: 'signing' }, () => taker.placeLimit(swap));
+    const orderId = await allowed(taker, swap, { change, signal, stage: 'signing' }, () =>
+      taker.placeLimit(swap, {}, signal),
+    );
     return change({ stage: 'done', orderId });
   }
   const swapped = (): Promise<OrderStatus> =>
