@@ -7,7 +7,7 @@ import { actionOn, assertOwner, sendActions, type Action } from './actions.js';
 import { tokenRows } from './chain-preset.js';
 import type { DeployConfig } from './config.js';
 import { configureActions } from './configure.js';
-import { currentRecord, type Context, type Mode } from './context.js';
+import { currentRecord, isOnChain, type Context, type Mode } from './context.js';
 import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from './contracts.js';
 import { DeployError } from './errors.js';
 import { knownPlaces, type KnownPlaces } from './known-places.js';
@@ -15,6 +15,7 @@ import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
+import { thenCalls } from './summaries.js';
 import { V4_ROUTER } from './uniswap-v4.js';
 import { assertEvenTransfers } from './checks/token-check.js';
 import { addressesOf } from './upgrade/upgrade.js';
@@ -226,8 +227,12 @@ export async function statusCommand(context: Context): Promise<DeploymentRecord>
     log(`${name} runs ${contract} of ${commit} at ${address}, code hash ${codeHash}`);
   }
   for (const [name, proposed] of Object.entries(record.proposed)) {
-    for (const { address, commit, codeHash } of proposed) {
-      log(`${name}: ${address} of ${commit}, code hash ${codeHash}, is proposed and waits for the owner`);
+    for (const one of proposed) {
+      const { address, commit, codeHash } = one;
+      const state = (await isOnChain(provider, one))
+        ? `is proposed and waits for the owner${thenCalls(context.build, one.contract, one.call)}`
+        : 'is proposed, but the chain does not have its code';
+      log(`${name}: ${address} of ${commit}, code hash ${codeHash}, ${state}`);
     }
   }
   for (const line of stateLines(await readState(provider, addressesOf(record), record.deploymentBlock), record))

@@ -25,6 +25,9 @@ const implementationSchema = z.strictObject({
   immutables: z.record(z.string(), z.string()),
 });
 
+/** With the call data that the owner was asked to run right after the upgrade. An older record does not say it. */
+const proposedSchema = implementationSchema.extend({ call: z.string().optional() });
+
 const recordSchema = z.strictObject({
   chainId: z.number().int().positive(),
   deploymentId: z.string(),
@@ -84,22 +87,29 @@ const recordSchema = z.strictObject({
   proposed: z
     .partialRecord(
       z.enum(['custodian', 'curveBook', 'entrypoint']),
-      z.union([z.array(implementationSchema), implementationSchema.transform((one) => [one])]),
+      z.union([z.array(proposedSchema), proposedSchema.transform((one) => [one])]),
     )
     .default({}),
 });
 
 export type ImplementationRecord = z.output<typeof implementationSchema>;
+export type ProposedRecord = z.output<typeof proposedSchema>;
 export type DeploymentRecord = z.output<typeof recordSchema>;
 
-/** Notes that the owner was asked to upgrade to `implementation`; what it was asked before stays. */
+/** Notes that the owner was asked to upgrade to `implementation` and to run `call` then; what it was asked before stays. */
 export function addProposal(
   record: DeploymentRecord,
   name: keyof DeploymentRecord['implementations'],
   implementation: ImplementationRecord,
+  call: string,
 ): void {
-  const others = (record.proposed[name] ?? []).filter(({ address }) => address !== implementation.address);
-  record.proposed[name] = [...others, implementation];
+  const { contract, address, codeHash, block, commit, constructorArgs, immutables } = implementation;
+  // One implementation may wait more than once, with different calls. What was to be at its address with other code is gone.
+  const others = (record.proposed[name] ?? []).filter(
+    (one) => one.address !== address || (one.codeHash === codeHash && (one.call ?? '0x') !== call),
+  );
+  const proposed = { contract, address, codeHash, block, commit, constructorArgs, immutables, call };
+  record.proposed[name] = [...others, proposed];
 }
 
 const pendingSchema = z.strictObject({
