@@ -12,6 +12,7 @@ import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from '
 import { DeployError } from './errors.js';
 import { knownPlaces, type KnownPlaces } from './known-places.js';
 import { listingOf, manifestToken } from './listing.js';
+import { waitingOffers, withdrawActions } from './offers.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
@@ -134,10 +135,11 @@ async function recordMarkets(
   });
 }
 
-/** Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. */
+/** Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. What `to` owns already is offered to nobody else from then on. */
 export async function transferCommand(context: Context, to: string, mode: Mode): Promise<Action[]> {
-  const record = await currentRecord(context);
-  const actions = await transferActions(context.provider, addressesOf(record), to);
+  const { provider } = context;
+  const at = addressesOf(await currentRecord(context));
+  const actions = [...(await withdrawActions(provider, at, to)), ...(await transferActions(provider, at, to))];
   if (actions.length === 0) context.log(`the four contracts are ${to}'s, or offered to it, already`);
   await carryOut(context, actions, mode);
   return actions;
@@ -149,9 +151,15 @@ export async function transferCommand(context: Context, to: string, mode: Mode):
  */
 export async function acceptCommand(context: Context, next: string, mode: Mode): Promise<Action[]> {
   const { signer, provider, log } = context;
-  const record = await currentRecord(context);
-  const actions = await acceptActions(provider, addressesOf(record), next);
-  if (actions.length === 0) log(`the four contracts are ${next}'s already`);
+  const at = addressesOf(await currentRecord(context));
+  const actions = await acceptActions(provider, at, next);
+  if (actions.length === 0) {
+    log(`the four contracts are ${next}'s already`);
+    for (const { name, pendingOwner } of await waitingOffers(provider, at))
+      log(
+        `${name} is offered to ${pendingOwner}, who may still accept it; transfer-ownership --to ${next} withdraws that`,
+      );
+  }
   if (mode === 'send') await sendActions(actions, signer, log);
   else await carryOut(context, actions, mode);
   return actions;
