@@ -16,8 +16,9 @@ import { waitingOffers, withdrawActions } from './offers.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
-import { thenCalls } from './summaries.js';
+import { thenCalls, withTokens } from './summaries.js';
 import { V4_ROUTER } from './uniswap-v4.js';
+import { assertEnded, assertEvents, checkedState, presentRights } from './checks/rights.js';
 import { assertEvenTransfers } from './checks/token-check.js';
 import { addressesOf } from './upgrade/upgrade.js';
 
@@ -43,17 +44,19 @@ export async function configureCommand(context: Context, config: DeployConfig, m
     );
   }
   const places = await knownPlaces(provider, chainId, record.contracts);
-  const targets = config.targets ?? places.targets;
-  const complete = { ...config, targets };
-  const actions = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
-  await assertEvenTransfers(provider, record.contracts.custodian, await newTokens(context, record, config), log);
-  for (const { pair, name } of await namedPairs(context, record, config)) {
+  const complete = { ...config, targets: [...(config.targets ?? places.targets)] };
+  const state = await checkedState(provider, record, complete);
+  const prepared = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
+  assertEnded(provider, record, { state, config: complete, actions: prepared });
+  const actions = prepared.map(withTokens);
+  await assertEvenTransfers(provider, record.contracts.custodian, newTokens(state, config), log);
+  for (const { pair, name } of await namedPairs(context, state, config)) {
     if (pair !== name)
       log(`${pair} is called ${name} by the platform: its tokens' own symbols are taken, or unfit for names`);
   }
   if (actions.length === 0) log('everything is configured already');
   await carryOut(context, actions, mode);
-  if (mode !== 'dry-run') await recordMarkets(context, record, config, places);
+  if (mode !== 'dry-run') await recordState(context, record, complete, places);
   return actions;
 }
 
@@ -67,12 +70,7 @@ async function carryOut({ signer, log }: Context, actions: readonly Action[], mo
 }
 
 /** Tokens of markets that are to be listed, without tokens of markets that are listed already. */
-async function newTokens(
-  { provider }: Context,
-  record: DeploymentRecord,
-  config: DeployConfig,
-): Promise<DeployConfig['tokens']> {
-  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+function newTokens({ markets }: PlatformState, config: DeployConfig): DeployConfig['tokens'] {
   const old = new Set(markets.flatMap(({ base, quote }) => [base, quote]));
   const named = new Set(config.markets.flatMap(({ pair }) => pair.split('-')));
   return config.tokens.filter(({ symbol, address }) => named.has(symbol) && !old.has(address));
@@ -81,10 +79,9 @@ async function newTokens(
 /** The name of each pair after its listing, from the symbols that the tokens have on the chain, in the order of listing. */
 async function namedPairs(
   { provider }: Context,
-  record: DeploymentRecord,
+  { markets }: PlatformState,
   config: DeployConfig,
 ): Promise<{ pair: string; name: string }[]> {
-  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   const isListed = (id: string): boolean => markets.some((market) => market.id === id);
   const inOrder = [
@@ -114,14 +111,15 @@ async function symbolOf(provider: Context['provider'], token: string): Promise<s
   return decodeSymbol(answer as Hex);
 }
 
-/** Writes the markets that are listed into the record, in the order of listing. */
-async function recordMarkets(
+/** Writes the markets that are listed into the record, in the order of listing, and who has which right. */
+async function recordState(
   { provider, files, chainId }: Context,
   record: DeploymentRecord,
   config: DeployConfig,
   { contracts: places }: KnownPlaces,
 ): Promise<void> {
-  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const state = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const { markets } = state;
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   const listed = markets.flatMap(({ id }) => listings.filter((listing) => listing.id === id));
   const tokens = new Map(listed.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.symbol, token]));
@@ -132,6 +130,7 @@ async function recordMarkets(
     tokens: recorded,
     ...(recorded.length === 0 ? {} : { tokenList: { name: 'Curvebook', tokens: tokenRows(chainId, recorded) } }),
     markets: listed.map(({ market: { pair, tickSize, lotSize } }) => ({ pair, tickSize, lotSize })),
+    rights: await presentRights(provider, record, { state, config }),
   });
 }
 
@@ -190,6 +189,7 @@ export async function setSeqCommand(
   if (seq > live)
     throw new DeployError('BAD_ARGUMENT', `--seq: ${pair} is at ${live}, and numbers are only given back`);
   if (live - seq > BigInt(mostUsed)) {
+    await assertEvents(context.provider, record, ['curveBook']);
     const used = await usedAbove(context, { curveBook, fromBlock: record.deploymentBlock, id, seq });
     if (used > mostUsed)
       throw new DeployError(
@@ -243,8 +243,7 @@ export async function statusCommand(context: Context): Promise<DeploymentRecord>
       log(`${name}: ${address} of ${commit}, code hash ${codeHash}, ${state}`);
     }
   }
-  for (const line of stateLines(await readState(provider, addressesOf(record), record.deploymentBlock), record))
-    log(line);
+  for (const line of stateLines(await checkedState(provider, record, null), record)) log(line);
   return record;
 }
 

@@ -69,6 +69,16 @@ const recordSchema = z.strictObject({
       ),
     })
     .optional(),
+  /** Who had which right when `configure` last looked: an endpoint that has no event of one of them does not have all events. */
+  rights: z
+    .strictObject({
+      curvePosters: z.array(z.string()),
+      claimPosters: z.array(z.string()),
+      executors: z.array(z.string()),
+      targets: z.array(z.string()),
+      takers: z.array(z.string()),
+    })
+    .optional(),
   /** What the proxies run. */
   implementations: z.strictObject({
     custodian: implementationSchema,
