@@ -4,7 +4,7 @@ import { zeroPadValue } from 'ethers';
 import { proposalOf } from '../../deploy/actions.js';
 import { configureCommand, setSeqCommand, statusCommand } from '../../deploy/commands.js';
 import type { DeployConfig } from '../../deploy/config.js';
-import type { Context, RpcProvider } from '../../deploy/context.js';
+import type { Context } from '../../deploy/context.js';
 import { connectContracts } from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
 import { addressesOf } from '../../deploy/upgrade/upgrade.js';
