@@ -3,6 +3,7 @@
  * deployment; `<chainId>.layouts.json` the storage layouts of its implementations, by address, which the next upgrade is judged by;
  * `<chainId>.pending.json` what an interrupted deployment needs to go on.
  */
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { StorageLayout } from '@openzeppelin/upgrades-core';
@@ -138,6 +139,9 @@ type Layouts = Record<string, StorageLayout>;
 
 export interface DeploymentFiles {
   readonly path: string;
+  readonly pendingPath: string;
+  /** See lock.ts. */
+  readonly lockPath: string;
   /** Null when nothing was deployed. */
   read(): DeploymentRecord | null;
   write(record: DeploymentRecord): void;
@@ -155,6 +159,8 @@ export function deploymentFiles(folder: string, chainId: number): DeploymentFile
   const layoutsPath = join(folder, `${chainId}.layouts.json`);
   return {
     path,
+    pendingPath,
+    lockPath: join(folder, `${chainId}.lock`),
     read: () => readAs(path, recordSchema),
     write: (record) => writeJson(path, recordSchema.parse(record)),
     readPending: () => readAs(pendingPath, pendingSchema),
@@ -179,9 +185,15 @@ function readAs<T>(path: string, schema: z.ZodType<T>): T | null {
   }
 }
 
-/** Writes the whole file or nothing. */
+/** Writes the whole file or nothing, whoever else writes it. */
 export function writeJson(path: string, value: unknown): void {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(`${path}.partial`, `${JSON.stringify(value, null, 2)}\n`);
-  renameSync(`${path}.partial`, path);
+  const partial = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.partial`;
+  try {
+    writeFileSync(partial, `${JSON.stringify(value, null, 2)}\n`);
+    renameSync(partial, path);
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw error;
+  }
 }
