@@ -6,17 +6,26 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { DeployError } from './errors.js';
+import { reasonOf } from './reasons.js';
 import type { DeploymentFiles } from './record.js';
 
 /** Somebody who only looks has the lock for as long as a file takes to be written. */
 const WAIT_MS = 500;
 
-/** Takes the lock until the returned function is called; it goes with that function, so keep it. Throws `INTERRUPTED` when another command has it. */
+/** Takes the lock until the returned function is called; it goes with that function, so keep it. Throws `INTERRUPTED` when another command has it, and `BAD_ARGUMENT` where none can be. */
 export function lockFiles({ path, lockPath }: DeploymentFiles): () => void {
   mkdirSync(dirname(lockPath), { recursive: true });
-  const unlock = takeLock(lockPath, WAIT_MS);
+  const unlock = lockedOrRefused(lockPath);
   if (unlock !== null) return unlock;
   throw new DeployError('INTERRUPTED', `another command is at work with ${path}; run again when it has ended`);
+}
+
+function lockedOrRefused(path: string): (() => void) | null {
+  try {
+    return takeLock(path, WAIT_MS);
+  } catch (error) {
+    throw new DeployError('BAD_ARGUMENT', `--deployments: can't lock ${path}: ${reasonOf(error)}`);
+  }
 }
 
 /** Null when another holder has the lock. */

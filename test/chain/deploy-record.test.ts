@@ -1,5 +1,5 @@
 /** What keeps commands from using another chain's configuration, and from overwriting what another command recorded. */
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -142,6 +142,18 @@ describe('commands on one record', function () {
     expect(record().implementations.entrypoint).to.deep.equal(entrypoint);
     expect(record().proposed).to.deep.equal(proposal);
     files.write(real);
+  });
+
+  it('say which lock they can not take', async () => {
+    const text = readFileSync(files.path, 'utf8');
+    const copy = join(folder, 'copy');
+    mkdirSync(join(copy, '8453.lock'), { recursive: true });
+    writeFileSync(join(copy, '8453.json'), text);
+    const config = ` --config ${join(folder, '8453.config.json')}`;
+    const { code, message } = await refusal(run(`configure${config} --deployments ${copy}`));
+    expect(code).to.equal('BAD_ARGUMENT');
+    expect(message).to.contain(`can't lock ${join(copy, '8453.lock')}: `);
+    await run(`status --deployments ${copy}`, '');
   });
 
   it('make no folder and no lock where nothing is deployed', async () => {
