@@ -7,15 +7,18 @@ import { actionOn, assertOwner, sendActions, type Action } from './actions.js';
 import { tokenRows } from './chain-preset.js';
 import type { DeployConfig } from './config.js';
 import { configureActions } from './configure.js';
-import { currentRecord, type Context, type Mode } from './context.js';
+import { currentRecord, isOnChain, type Context, type Mode } from './context.js';
 import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from './contracts.js';
 import { DeployError } from './errors.js';
 import { knownPlaces, type KnownPlaces } from './known-places.js';
 import { listingOf, manifestToken } from './listing.js';
+import { waitingOffers, withdrawActions } from './offers.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
+import { thenCalls, withTokens } from './summaries.js';
 import { V4_ROUTER } from './uniswap-v4.js';
+import { assertEnded, assertEvents, checkedState, presentRights } from './checks/rights.js';
 import { assertEvenTransfers } from './checks/token-check.js';
 import { addressesOf } from './upgrade/upgrade.js';
 
@@ -41,17 +44,19 @@ export async function configureCommand(context: Context, config: DeployConfig, m
     );
   }
   const places = await knownPlaces(provider, chainId, record.contracts);
-  const targets = config.targets ?? places.targets;
-  const complete = { ...config, targets };
-  const actions = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
-  await assertEvenTransfers(provider, record.contracts.custodian, await newTokens(context, record, config), log);
-  for (const { pair, name } of await namedPairs(context, record, config)) {
+  const complete = { ...config, targets: [...(config.targets ?? places.targets)] };
+  const state = await checkedState(provider, record, complete);
+  const prepared = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
+  assertEnded(provider, record, { state, config: complete, actions: prepared });
+  const actions = prepared.map(withTokens);
+  await assertEvenTransfers(provider, record.contracts.custodian, newTokens(state, config), log);
+  for (const { pair, name } of await namedPairs(context, state, config)) {
     if (pair !== name)
       log(`${pair} is called ${name} by the platform: its tokens' own symbols are taken, or unfit for names`);
   }
   if (actions.length === 0) log('everything is configured already');
   await carryOut(context, actions, mode);
-  if (mode !== 'dry-run') await recordMarkets(context, record, config, places);
+  if (mode !== 'dry-run') await recordState(context, record, complete, places);
   return actions;
 }
 
@@ -65,12 +70,7 @@ async function carryOut({ signer, log }: Context, actions: readonly Action[], mo
 }
 
 /** Tokens of markets that are to be listed, without tokens of markets that are listed already. */
-async function newTokens(
-  { provider }: Context,
-  record: DeploymentRecord,
-  config: DeployConfig,
-): Promise<DeployConfig['tokens']> {
-  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+function newTokens({ markets }: PlatformState, config: DeployConfig): DeployConfig['tokens'] {
   const old = new Set(markets.flatMap(({ base, quote }) => [base, quote]));
   const named = new Set(config.markets.flatMap(({ pair }) => pair.split('-')));
   return config.tokens.filter(({ symbol, address }) => named.has(symbol) && !old.has(address));
@@ -79,10 +79,9 @@ async function newTokens(
 /** The name of each pair after its listing, from the symbols that the tokens have on the chain, in the order of listing. */
 async function namedPairs(
   { provider }: Context,
-  record: DeploymentRecord,
+  { markets }: PlatformState,
   config: DeployConfig,
 ): Promise<{ pair: string; name: string }[]> {
-  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   const isListed = (id: string): boolean => markets.some((market) => market.id === id);
   const inOrder = [
@@ -112,14 +111,15 @@ async function symbolOf(provider: Context['provider'], token: string): Promise<s
   return decodeSymbol(answer as Hex);
 }
 
-/** Writes the markets that are listed into the record, in the order of listing. */
-async function recordMarkets(
+/** Writes the markets that are listed into the record, in the order of listing, and who has which right. */
+async function recordState(
   { provider, files, chainId }: Context,
   record: DeploymentRecord,
   config: DeployConfig,
   { contracts: places }: KnownPlaces,
 ): Promise<void> {
-  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const state = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const { markets } = state;
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   const listed = markets.flatMap(({ id }) => listings.filter((listing) => listing.id === id));
   const tokens = new Map(listed.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.symbol, token]));
@@ -130,13 +130,15 @@ async function recordMarkets(
     tokens: recorded,
     ...(recorded.length === 0 ? {} : { tokenList: { name: 'Curvebook', tokens: tokenRows(chainId, recorded) } }),
     markets: listed.map(({ market: { pair, tickSize, lotSize } }) => ({ pair, tickSize, lotSize })),
+    rights: await presentRights(provider, record, { state, config }),
   });
 }
 
-/** Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. */
+/** Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. What `to` owns already is offered to nobody else from then on. */
 export async function transferCommand(context: Context, to: string, mode: Mode): Promise<Action[]> {
-  const record = await currentRecord(context);
-  const actions = await transferActions(context.provider, addressesOf(record), to);
+  const { provider } = context;
+  const at = addressesOf(await currentRecord(context));
+  const actions = [...(await withdrawActions(provider, at, to)), ...(await transferActions(provider, at, to))];
   if (actions.length === 0) context.log(`the four contracts are ${to}'s, or offered to it, already`);
   await carryOut(context, actions, mode);
   return actions;
@@ -148,9 +150,15 @@ export async function transferCommand(context: Context, to: string, mode: Mode):
  */
 export async function acceptCommand(context: Context, next: string, mode: Mode): Promise<Action[]> {
   const { signer, provider, log } = context;
-  const record = await currentRecord(context);
-  const actions = await acceptActions(provider, addressesOf(record), next);
-  if (actions.length === 0) log(`the four contracts are ${next}'s already`);
+  const at = addressesOf(await currentRecord(context));
+  const actions = await acceptActions(provider, at, next);
+  if (actions.length === 0) {
+    log(`the four contracts are ${next}'s already`);
+    for (const { name, pendingOwner } of await waitingOffers(provider, at))
+      log(
+        `${name} is offered to ${pendingOwner}, who may still accept it; transfer-ownership --to ${next} withdraws that`,
+      );
+  }
   if (mode === 'send') await sendActions(actions, signer, log);
   else await carryOut(context, actions, mode);
   return actions;
@@ -181,6 +189,7 @@ export async function setSeqCommand(
   if (seq > live)
     throw new DeployError('BAD_ARGUMENT', `--seq: ${pair} is at ${live}, and numbers are only given back`);
   if (live - seq > BigInt(mostUsed)) {
+    await assertEvents(context.provider, record, ['curveBook']);
     const used = await usedAbove(context, { curveBook, fromBlock: record.deploymentBlock, id, seq });
     if (used > mostUsed)
       throw new DeployError(
@@ -226,12 +235,15 @@ export async function statusCommand(context: Context): Promise<DeploymentRecord>
     log(`${name} runs ${contract} of ${commit} at ${address}, code hash ${codeHash}`);
   }
   for (const [name, proposed] of Object.entries(record.proposed)) {
-    for (const { address, commit, codeHash } of proposed) {
-      log(`${name}: ${address} of ${commit}, code hash ${codeHash}, is proposed and waits for the owner`);
+    for (const one of proposed) {
+      const { address, commit, codeHash } = one;
+      const state = (await isOnChain(provider, one))
+        ? `is proposed and waits for the owner${thenCalls(context.build, one.contract, one.call)}`
+        : 'is proposed, but the chain does not have its code';
+      log(`${name}: ${address} of ${commit}, code hash ${codeHash}, ${state}`);
     }
   }
-  for (const line of stateLines(await readState(provider, addressesOf(record), record.deploymentBlock), record))
-    log(line);
+  for (const line of stateLines(await checkedState(provider, record, null), record)) log(line);
   return record;
 }
 

@@ -9,7 +9,7 @@ import { PROXY_NAMES, implementationOf } from './contracts.js';
 import type { ProxyName } from './contracts.js';
 import { DeployError } from './errors.js';
 import { deploymentFiles } from './record.js';
-import type { DeploymentFiles, DeploymentRecord, ImplementationRecord } from './record.js';
+import type { DeploymentFiles, DeploymentRecord, ImplementationRecord, ProposedRecord } from './record.js';
 
 /** A provider that passes any JSON-RPC request on. */
 export type RpcProvider = Provider & { send(method: string, params: unknown[]): Promise<unknown> };
@@ -66,6 +66,18 @@ export async function currentRecord(context: Context): Promise<DeploymentRecord>
   return record;
 }
 
+/** Whether the chain has the implementation at its address. */
+export async function isOnChain(provider: Provider, { address, codeHash }: ImplementationRecord): Promise<boolean> {
+  return keccak256(await provider.getCode(address)) === codeHash;
+}
+
+/** Throws `CODE_MISMATCH` unless the chain has the implementation at its address. */
+export async function assertOnChain(provider: Provider, implementation: ImplementationRecord): Promise<void> {
+  if (await isOnChain(provider, implementation)) return;
+  const { contract, address, codeHash } = implementation;
+  throw new DeployError('CODE_MISMATCH', `${address} of ${contract} does not have the code ${codeHash}`);
+}
+
 async function assertCode(
   provider: Provider,
   what: string,
@@ -89,14 +101,16 @@ async function adoptProposed({ provider, log }: Context, record: DeploymentRecor
   const live = await implementationOf(provider, record.contracts[name]);
   const earlier = record.previous[name] ?? [];
   const proposed = record.proposed[name] ?? [];
-  const known = [record.implementations[name], ...proposed, ...earlier].find((one) => one.address === live);
+  const all: ProposedRecord[] = [record.implementations[name], ...proposed, ...earlier];
+  const known = all.find((one) => one.address === live);
   if (known === undefined) {
     throw new DeployError('CODE_MISMATCH', `${name} runs ${live}, which is not in the record of the deployment`);
   }
   await assertCode(provider, name, { implementation: live }, { implementation: known.codeHash });
   if (known === record.implementations[name]) return false;
   (record.previous[name] ??= []).push(record.implementations[name]);
-  record.implementations[name] = known;
+  const { call: _, ...implementation } = known;
+  record.implementations[name] = implementation;
   // Other proposals stay in the record: the owner may still execute them.
   const waiting = proposed.filter(({ address }) => address !== live);
   if (waiting.length === 0) delete record.proposed[name];

@@ -60,7 +60,10 @@ export async function deployCommand(context: Context, config: DeployConfig): Pro
   const pending = await startOrResume(context, config);
   const plan = planDeployment(pending);
   assertSameBuild(plan, pending, context);
-  await executePlan(plan, context.signer, log);
+  await executePlan(plan, context.signer, log).catch((error: unknown) => {
+    if (!(error instanceof DeployError) || error.code !== 'INTERRUPTED') throw error;
+    throw new DeployError('INTERRUPTED', `${error.message}. To start over, remove ${files.pendingPath} first`);
+  });
   await assertBuilt(context, plan);
   const record = await recordOf(context, plan, pending);
   files.writeLayouts(

@@ -3,6 +3,7 @@
  * deployment; `<chainId>.layouts.json` the storage layouts of its implementations, by address, which the next upgrade is judged by;
  * `<chainId>.pending.json` what an interrupted deployment needs to go on.
  */
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { StorageLayout } from '@openzeppelin/upgrades-core';
@@ -24,6 +25,9 @@ const implementationSchema = z.strictObject({
   /** As 32 bytes each, without its own address. */
   immutables: z.record(z.string(), z.string()),
 });
+
+/** With the call data that the owner was asked to run right after the upgrade. An older record does not say it. */
+const proposedSchema = implementationSchema.extend({ call: z.string().optional() });
 
 const recordSchema = z.strictObject({
   chainId: z.number().int().positive(),
@@ -66,6 +70,16 @@ const recordSchema = z.strictObject({
       ),
     })
     .optional(),
+  /** Who had which right when `configure` last looked: an endpoint that has no event of one of them does not have all events. */
+  rights: z
+    .strictObject({
+      curvePosters: z.array(z.string()),
+      claimPosters: z.array(z.string()),
+      executors: z.array(z.string()),
+      targets: z.array(z.string()),
+      takers: z.array(z.string()),
+    })
+    .optional(),
   /** What the proxies run. */
   implementations: z.strictObject({
     custodian: implementationSchema,
@@ -84,22 +98,29 @@ const recordSchema = z.strictObject({
   proposed: z
     .partialRecord(
       z.enum(['custodian', 'curveBook', 'entrypoint']),
-      z.union([z.array(implementationSchema), implementationSchema.transform((one) => [one])]),
+      z.union([z.array(proposedSchema), proposedSchema.transform((one) => [one])]),
     )
     .default({}),
 });
 
 export type ImplementationRecord = z.output<typeof implementationSchema>;
+export type ProposedRecord = z.output<typeof proposedSchema>;
 export type DeploymentRecord = z.output<typeof recordSchema>;
 
-/** Notes that the owner was asked to upgrade to `implementation`; what it was asked before stays. */
+/** Notes that the owner was asked to upgrade to `implementation` and to run `call` then; what it was asked before stays. */
 export function addProposal(
   record: DeploymentRecord,
   name: keyof DeploymentRecord['implementations'],
   implementation: ImplementationRecord,
+  call: string,
 ): void {
-  const others = (record.proposed[name] ?? []).filter(({ address }) => address !== implementation.address);
-  record.proposed[name] = [...others, implementation];
+  const { contract, address, codeHash, block, commit, constructorArgs, immutables } = implementation;
+  // One implementation may wait more than once, with different calls. What was to be at its address with other code is gone.
+  const others = (record.proposed[name] ?? []).filter(
+    (one) => one.address !== address || (one.codeHash === codeHash && (one.call ?? '0x') !== call),
+  );
+  const proposed = { contract, address, codeHash, block, commit, constructorArgs, immutables, call };
+  record.proposed[name] = [...others, proposed];
 }
 
 const pendingSchema = z.strictObject({
@@ -118,6 +139,9 @@ type Layouts = Record<string, StorageLayout>;
 
 export interface DeploymentFiles {
   readonly path: string;
+  readonly pendingPath: string;
+  /** See lock.ts. */
+  readonly lockPath: string;
   /** Null when nothing was deployed. */
   read(): DeploymentRecord | null;
   write(record: DeploymentRecord): void;
@@ -135,6 +159,8 @@ export function deploymentFiles(folder: string, chainId: number): DeploymentFile
   const layoutsPath = join(folder, `${chainId}.layouts.json`);
   return {
     path,
+    pendingPath,
+    lockPath: join(folder, `${chainId}.lock`),
     read: () => readAs(path, recordSchema),
     write: (record) => writeJson(path, recordSchema.parse(record)),
     readPending: () => readAs(pendingPath, pendingSchema),
@@ -159,9 +185,15 @@ function readAs<T>(path: string, schema: z.ZodType<T>): T | null {
   }
 }
 
-/** Writes the whole file or nothing. */
+/** Writes the whole file or nothing, whoever else writes it. */
 export function writeJson(path: string, value: unknown): void {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(`${path}.partial`, `${JSON.stringify(value, null, 2)}\n`);
-  renameSync(`${path}.partial`, path);
+  const partial = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.partial`;
+  try {
+    writeFileSync(partial, `${JSON.stringify(value, null, 2)}\n`);
+    renameSync(partial, path);
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw error;
+  }
 }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ZeroAddress, getAddress, isAddress, type Signer } from 'ethers';
+import { toSafeInt } from '../core/amounts.js';
 import { proposalOf, type Action } from './actions.js';
 import { readBuild } from './build.js';
 import { acceptCommand, configureCommand, setSeqCommand, statusCommand, transferCommand } from './commands.js';
@@ -13,19 +14,26 @@ import { KEY_VARIABLE, RPC_VARIABLE, readEnvironment, type DeployEnvironment } f
 import { DeployError } from './errors.js';
 import { deployCommand, deployDryRun } from './install.js';
 import { accountOfKey, explorerKey, keySigner, onlooker } from './keys.js';
+import { lockFiles, lookedAt } from './lock.js';
+import { waitingOffers } from './offers.js';
 import type { DeployLine } from './options.js';
 import { reasonOf } from './reasons.js';
 import { deploymentFiles, writeJson, type DeploymentRecord } from './record.js';
 import { rollbackCommand } from './upgrade/rollback.js';
 import { connect } from './transactions.js';
-import { upgradeCommand } from './upgrade/upgrade.js';
+import { addressesOf, upgradeCommand } from './upgrade/upgrade.js';
 import { EXPLORERS, verifyCommand, type Explorer } from './checks/verify.js';
 
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
+interface Surroundings {
+  print: (line: string) => void;
+  env: Readonly<Record<string, string | undefined>> | undefined;
+}
+
+const TERMINAL: Surroundings = { print: (line) => void process.stdout.write(`${line}\n`), env: undefined };
 
 /** Runs one command. Throws DeployError. */
-export async function runCommand(line: DeployLine): Promise<void> {
-  const environment = readEnvironment(line.options.env);
+export async function runCommand(line: DeployLine, { print, env }: Surroundings = TERMINAL): Promise<void> {
+  const environment = readEnvironment(line.options.env, env);
   const rpcUrl = line.options.rpc ?? environment.rpcUrl;
   if (rpcUrl === null) throw new DeployError('BAD_ARGUMENT', `name the chain with --rpc, ${RPC_VARIABLE} or --env`);
   const provider = connect(rpcUrl);
@@ -37,16 +45,30 @@ export async function runCommand(line: DeployLine): Promise<void> {
       },
     );
     const folder = line.options.deployments ?? environment.deployments ?? 'deployments';
-    const recorded = deploymentFiles(folder, Number(chainId)).read();
+    const files = deploymentFiles(folder, toSafeInt(chainId));
+    const recorded = files.read();
     const signer = needsKey(line)
       ? await keySigner(provider, environment.privateKey)
       : onlooker(provider, viewpoint(line, environment, recorded));
     await assertFrom(line, signer);
     const options = { provider, signer, build: readBuild(), folder, commit: sourceCommit(), log: print };
-    await runOn(await createContext(options), line, rpcUrl);
+    const context = await createContext(options);
+    if (!writes(line)) return await runOn({ ...context, files: lookedAt(files) }, line, rpcUrl);
+    // Without a record only `deploy` has anything to write.
+    const unlock = line.command === 'deploy' || recorded !== null ? lockFiles(files) : null;
+    try {
+      await runOn(context, line, rpcUrl);
+    } finally {
+      unlock?.();
+    }
   } finally {
     provider.destroy();
   }
+}
+
+/** Whether a command changes the files of the deployment by more than what it learns from the chain. */
+function writes({ command, mode }: Pick<DeployLine, 'command' | 'mode'>): boolean {
+  return command !== 'status' && command !== 'verify' && mode !== 'dry-run';
 }
 
 /**
@@ -78,9 +100,8 @@ async function assertFrom(line: DeployLine, signer: Signer): Promise<void> {
 }
 
 /** Whether a command sends transactions, and so needs a key. The proposal of an upgrade does: it deploys the implementation that it proposes. */
-function needsKey({ command, mode }: DeployLine): boolean {
-  if (command === 'status' || command === 'verify' || mode === 'dry-run') return false;
-  return mode === 'send' || command === 'upgrade';
+function needsKey({ command, mode }: Pick<DeployLine, 'command' | 'mode'>): boolean {
+  return writes({ command, mode }) && (mode === 'send' || command === 'upgrade');
 }
 
 async function runOn(context: Context, line: DeployLine, rpcUrl: string): Promise<void> {
@@ -94,7 +115,7 @@ async function runOn(context: Context, line: DeployLine, rpcUrl: string): Promis
     case 'configure':
       return propose(context, line, await configureCommand(context, configOf(context, line), mode));
     case 'upgrade': {
-      const calls = Object.fromEntries(options.call.map((text) => pairOf(text, '--call')));
+      const calls = Object.fromEntries(options.call.map(callOf));
       const sources = Object.fromEntries(options.source.map((text) => pairOf(text, '--source')));
       return propose(context, line, await upgradeCommand(context, { mode, only: proxiesOf(line), calls, sources }));
     }
@@ -148,21 +169,25 @@ async function propose(context: Context, line: DeployLine, actions: readonly Act
   const { chainId } = context;
   const proposal = proposalOf(`Curvebook: ${command}`, actions, { chainId, owner, createdAtMs: Date.now() });
   writeJson(options.propose, proposal);
-  print(`${actions.length} calls for ${owner} are in ${options.propose}`);
+  context.log(`${actions.length} calls for ${owner} are in ${options.propose}`);
 }
 
 /** The account that is to accept: that of the key, else the one that was named. */
 async function acceptingAccount(context: Context, { mode, options }: DeployLine): Promise<string> {
   if (mode === 'send') return context.signer.getAddress();
   if (options.from !== undefined) return addressOf(options.from, '--from');
-  const { contracts } = await currentRecord(context);
-  const { pendingOwner } = await ownershipOf(context.provider, contracts.custodian);
-  if (pendingOwner === null) throw new DeployError('NOT_OWNER', 'the ownership was offered to nobody');
-  return pendingOwner;
+  // After an acceptance that was cut off, some contracts are not offered any more.
+  const [waiting] = await waitingOffers(context.provider, addressesOf(await currentRecord(context)));
+  if (waiting === undefined) throw new DeployError('NOT_OWNER', 'the ownership was offered to nobody');
+  return waiting.pendingOwner;
 }
 
+/** Throws `WRONG_CHAIN` before anything of another chain's configuration is used. */
 function configOf({ chainId, files }: Context, { options }: DeployLine): DeployConfig {
-  return readConfig(options.config ?? join(dirname(files.path), `${chainId}.config.json`));
+  const path = options.config ?? join(dirname(files.path), `${chainId}.config.json`);
+  const config = readConfig(path);
+  if (config.chainId === chainId) return config;
+  throw new DeployError('WRONG_CHAIN', `${path} is for chain ${config.chainId}, this is ${chainId}`);
 }
 
 function proxiesOf({ options }: DeployLine): ProxyName[] {
@@ -183,6 +208,13 @@ function pairOf(text: string, option: string): [ProxyName, string] {
   const at = text.indexOf('=');
   if (at < 1) throw new DeployError('BAD_ARGUMENT', `${option}: ${text} is not <proxy>=<value>`);
   return [proxyName(text.slice(0, at), option), text.slice(at + 1)];
+}
+
+/** `<proxy>=<call data>` */
+function callOf(text: string): [ProxyName, string] {
+  const [name, data] = pairOf(text, '--call');
+  if (!/^0x([0-9a-f]{2})*$/i.test(data)) throw new DeployError('BAD_ARGUMENT', `--call: ${data} is no call data`);
+  return [name, data];
 }
 
 function addressOf(text: string, option: string): string {

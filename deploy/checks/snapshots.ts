@@ -4,7 +4,7 @@
  */
 import { EventFragment, FunctionFragment, type Fragment } from 'ethers';
 import type { Build } from '../build.js';
-import { layoutLines } from '../upgrade/upgrade.js';
+import { layoutLines } from '../upgrade/storage.js';
 
 /** All contracts that are deployed. */
 export const SNAPSHOT_CONTRACTS = [

@@ -1,11 +1,11 @@
 /** The `rollback` command: returns a proxy to the implementation that it ran before, without needing the sources of that implementation. */
-import { keccak256 } from 'ethers';
 import { assertOwner, sendActions, type Action } from '../actions.js';
-import { currentRecord, type Context, type Mode } from '../context.js';
+import { assertOnChain, currentRecord, type Context, type Mode } from '../context.js';
 import type { ProxyName } from '../contracts.js';
 import { DeployError } from '../errors.js';
 import { addProposal } from '../record.js';
-import { assertLayoutSafe, rehearse, upgradeAction } from './upgrade.js';
+import { assertLayoutSafe, assertRelated, recordedLayout } from './storage.js';
+import { rehearse, upgradeAction } from './upgrade.js';
 
 /**
  * Goes back one step. The live layout must still be a valid successor of the older one, so that the older code finds all of its data;
@@ -15,30 +15,24 @@ import { assertLayoutSafe, rehearse, upgradeAction } from './upgrade.js';
 export async function rollbackCommand(context: Context, only: readonly ProxyName[], mode: Mode): Promise<Action[]> {
   const { provider, signer, files, log } = context;
   const record = await currentRecord(context);
-  const layouts = files.readLayouts();
   const actions: Action[] = [];
   for (const name of only) {
     const live = record.implementations[name];
     const target = record.previous[name]?.at(-1);
     if (target === undefined) throw new DeployError('BAD_ARGUMENT', `${name} has run ${live.address} from the start`);
-    if (keccak256(await provider.getCode(target.address)) !== target.codeHash) {
-      throw new DeployError('CODE_MISMATCH', `${target.address} does not have the code ${target.codeHash} any more`);
-    }
-    const [older, newer] = [layouts[target.address], layouts[live.address]];
-    if (older === undefined || newer === undefined) {
-      throw new DeployError(
-        'LAYOUT_UNKNOWN',
-        `the storage layouts of ${target.address} and ${live.address} must be recorded`,
-      );
-    }
-    assertLayoutSafe(`${target.contract} can't take its storage back from ${live.contract}`, older, newer);
-    const plan = { name, address: target.address, codeHash: target.codeHash, call: '0x' };
+    const { contract, address, codeHash } = target;
+    await assertOnChain(provider, target);
+    const layout = recordedLayout(context, target);
+    const newer = recordedLayout(context, live);
+    assertLayoutSafe(`${contract} can't take its storage back from ${live.contract}`, layout, newer);
+    await assertRelated(context, record, name, { contract, address, layout });
+    const plan = { name, contract, address, codeHash, call: '0x', deployed: target };
     const action = await upgradeAction(context, record, plan);
     await rehearse(context, action);
-    log(`${name}: back to ${target.contract} of ${target.commit}`);
+    log(`${name}: back to ${contract} of ${target.commit}`);
     log(`  ${action.summary}`);
     actions.push(action);
-    addProposal(record, name, target);
+    addProposal(record, name, target, plan.call);
   }
   if (mode === 'dry-run') return actions;
   if (mode === 'send') await assertOwner(actions, signer);

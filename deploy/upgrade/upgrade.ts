@@ -4,10 +4,17 @@
  * prepared. An implementation by itself has no rights, so anybody may deploy it.
  */
 import { concat, getCreateAddress, keccak256 } from 'ethers';
-import type { StorageItem, StorageLayout } from '@openzeppelin/upgrades-core';
 import { actionOn, assertOwner, sendActions, type Action } from '../actions.js';
 import { immutableValues } from '../build.js';
-import { codeOf, currentRecord, describeImplementation, type Context, type Mode } from '../context.js';
+import {
+  assertOnChain,
+  codeOf,
+  currentRecord,
+  describeImplementation,
+  isOnChain,
+  type Context,
+  type Mode,
+} from '../context.js';
 import {
   PROXIES,
   PROXY_NAMES,
@@ -18,10 +25,11 @@ import {
   type ProxyName,
 } from '../contracts.js';
 import { DeployError } from '../errors.js';
-import { upgradesCore } from './upgrades-core.js';
 import { reasonOf } from '../reasons.js';
 import { addProposal, type DeploymentRecord, type ImplementationRecord } from '../record.js';
 import { mined } from '../transactions.js';
+import { thenCalls } from '../summaries.js';
+import { assertLayoutSafe, assertRelated, layoutDifference, recordedLayout } from './storage.js';
 
 /** The custodian's implementation comes last: it has the addresses of the other two, to which it refuses to pay. */
 const UPGRADE_ORDER: readonly ProxyName[] = ['curveBook', 'entrypoint', 'custodian'];
@@ -94,7 +102,7 @@ export async function upgradeCommand(
   if (mode === 'send') await assertOwner(actions, signer);
   for (const plan of plans) {
     plan.deployed ??= await deployImplementation(context, plan);
-    addProposal(record, plan.name, plan.deployed);
+    addProposal(record, plan.name, plan.deployed, plan.call);
     files.writeLayouts({ ...files.readLayouts(), [plan.address]: context.build.layout(plan.contract) });
     files.write(record);
     await rehearse(context, await upgradeAction(context, record, plan));
@@ -130,10 +138,12 @@ async function planUpgrade(
   if (keccak256(await codeIf(before.address)) === before.codeHash) return null;
 
   build.assertUpgradeSafe(contract);
-  // An equal implementation that was deployed for an earlier proposal, or that ran before, is used again.
+  // An equal implementation that was deployed for an earlier proposal, or that ran before, is used again if the chain has it: the record may
+  // be that of a rehearsal on a copy of the chain, or name what a reorganisation took back.
   let deployed: ImplementationRecord | null = null;
   for (const one of [...(record.previous[name] ?? []), ...(record.proposed[name] ?? [])]) {
-    if (keccak256(await codeIf(one.address)) === one.codeHash) deployed = one;
+    const isEqual = keccak256(await codeIf(one.address)) === one.codeHash;
+    if (isEqual && (await isOnChain(provider, one))) deployed = one;
   }
   const address = deployed?.address ?? getCreateAddress({ from: await signer.getAddress(), nonce });
   const code = await codeIf(address);
@@ -156,7 +166,7 @@ async function planUpgrade(
       `  code hash ${before.codeHash} -> ${keccak256(code)}`,
       `  code size ${byteLength(liveCode)} -> ${byteLength(code)} bytes`,
       ...immutableChanges(before.immutables, values),
-      ...layoutChanges(context, before, contract),
+      ...(await layoutChanges(context, record, { name, contract, address })),
       `  then calls ${call === '0x' ? 'nothing' : call}`,
     ],
   };
@@ -173,57 +183,39 @@ function immutableChanges(before: Record<string, string>, after: Record<string, 
   });
 }
 
-function layoutChanges({ build, files }: Context, before: ImplementationRecord, contract: string): string[] {
-  const live = files.readLayouts()[before.address];
-  if (live === undefined) {
-    throw new DeployError('LAYOUT_UNKNOWN', `no storage layout of ${before.contract} at ${before.address} is recorded`);
-  }
-  const next = build.layout(contract);
-  assertLayoutSafe(`${contract} can't take over the storage of ${before.contract}`, live, next);
-  const changes = layoutDifference(live, next);
+async function layoutChanges(
+  context: Context,
+  record: DeploymentRecord,
+  { name, contract, address }: Pick<PlannedUpgrade, 'name' | 'contract' | 'address'>,
+): Promise<string[]> {
+  const before = record.implementations[name];
+  const live = recordedLayout(context, before);
+  const layout = context.build.layout(contract);
+  assertLayoutSafe(`${contract} can't take over the storage of ${before.contract}`, live, layout);
+  await assertRelated(context, record, name, { contract, address, layout });
+  const changes = layoutDifference(live, layout);
   return changes.length === 0 ? ['  storage layout stays'] : changes.map((line) => `  storage ${line}`);
 }
 
-/** Throws `UNSAFE_UPGRADE`, with `problem` first, when data stored by `live` would be read as something else by `next`. */
-export function assertLayoutSafe(problem: string, live: StorageLayout, next: StorageLayout): void {
-  const options = upgradesCore.withValidationDefaults({ kind: 'uups' });
-  const report = upgradesCore.getStorageUpgradeReport(live, next, options);
-  if (report.ok) return;
-  throw new DeployError('UNSAFE_UPGRADE', `${problem}\n${report.explain(false)}`);
-}
-
-/** What is in one layout only, as `- …` and `+ …`. */
-function layoutDifference(live: StorageLayout, next: StorageLayout): string[] {
-  const [old, young] = [layoutLines(live), layoutLines(next)];
-  return [
-    ...old.filter((line) => !young.includes(line)).map((line) => `- ${line}`),
-    ...young.filter((line) => !old.includes(line)).map((line) => `+ ${line}`),
-  ];
-}
-
-/** One line per variable and per member of a struct. */
-export function layoutLines({ storage, types, namespaces = {} }: StorageLayout): string[] {
-  const line = (
-    where: string,
-    { label, type, slot, offset }: Pick<StorageItem, 'label' | 'type' | 'slot' | 'offset'>,
-  ) => `${where} slot ${slot} offset ${offset}: ${types[type]?.label ?? type} ${label}`;
-  const members = Object.values(types).flatMap(({ label, members: all = [] }) =>
-    all.flatMap((member) => (typeof member === 'string' ? [] : [line(label, member)])),
-  );
-  const spaces = Object.entries(namespaces).flatMap(([name, items]) => items.map((item) => line(name, item)));
-  return [...storage.map((item) => line('storage', item)), ...spaces, ...members];
-}
-
-/** The owner's call that upgrades a proxy. */
+/** The owner's call that upgrades a proxy. Throws `CODE_MISMATCH` when the chain does not have an implementation that counts as deployed. */
 export async function upgradeAction(
-  { provider }: Context,
+  { provider, build }: Context,
   record: DeploymentRecord,
-  { name, address, codeHash, call }: Pick<PlannedUpgrade, 'name' | 'address' | 'codeHash' | 'call'>,
+  {
+    name,
+    contract,
+    address,
+    codeHash,
+    call,
+    deployed,
+  }: Pick<PlannedUpgrade, 'name' | 'contract' | 'address' | 'codeHash' | 'call' | 'deployed'>,
 ): Promise<Action> {
+  if (deployed !== null) await assertOnChain(provider, deployed);
   const before = record.implementations[name].address;
   const summary = `~ implementation of ${name} ${before} -> ${address} (code hash ${codeHash})`;
   const contracts = connectContracts(addressesOf(record), provider);
-  return actionOn(name, contracts[name], 'upgradeToAndCall', [address, call], summary);
+  const method = 'upgradeToAndCall';
+  return actionOn(name, contracts[name], method, [address, call], `${summary}${thenCalls(build, contract, call)}`);
 }
 
 async function deployImplementation(context: Context, plan: PlannedUpgrade): Promise<ImplementationRecord> {

@@ -127,6 +127,7 @@ describe('deployment commands', function () {
     const { code, message } = await refusal(deployCommand(await world.context(), world.config()));
     expect(code).to.equal('INTERRUPTED');
     expect(message).to.contain('was used for something else');
+    expect(message).to.contain(`To start over, remove ${join(world.folder, '8453.pending.json')} first`);
     const other = world.chain.signers[6]!;
     expect((await refusal(deployCommand(await world.context({ signer: other }), world.config()))).code).to.equal(
       'INTERRUPTED',

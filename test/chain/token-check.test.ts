@@ -81,6 +81,37 @@ describe('tokens that move another amount than they are told to', function () {
     await check(forgets, await world.chain.signers[4]!.getAddress());
   });
 
+  it('are not taken for tokens that nobody has where the endpoint does not tell the supply', async () => {
+    const { provider } = world.chain;
+    const answering = (supply: () => unknown): RpcProvider =>
+      ({
+        send: async (method: string, params: unknown[]) => {
+          // Nothing can be measured: it knows no third argument and no logs.
+          if (method === 'eth_getLogs') return [];
+          const [call] = params as { data?: string }[];
+          if (method === 'eth_call' && call?.data === '0x18160ddd') return supply();
+          return provider.send(method, params.slice(0, 2)) as unknown;
+        },
+      }) as unknown as RpcProvider;
+    const word = (hex: string): string => `0x${hex.padStart(64, '0')}`;
+    const before = said.length;
+    for (const supply of [
+      () => Promise.reject(new Error('busy')),
+      () => '0x',
+      () => '0x0',
+      () => null,
+      () => word('0').slice(0, -2),
+      () => word('1'),
+    ])
+      expect([String(supply), await codeOf(check(answering(supply)))]).to.deep.equal([
+        String(supply),
+        'UNMEASURED_TOKEN',
+      ]);
+    expect(said).to.have.length(before);
+    await check(answering(() => word('0')));
+    expect(said[before]).to.match(/^SFT: nobody has any/);
+  });
+
   it('that say no symbol are listed only when the configuration says so', async () => {
     const address = tokens[0]!.address;
     const context = await world.context();
