@@ -12,11 +12,11 @@ import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from '
 import { DeployError } from './errors.js';
 import { knownPlaces, type KnownPlaces } from './known-places.js';
 import { listingOf, manifestToken } from './listing.js';
-import { waitingOffers, withdrawActions } from './offers.js';
+import { waitingOffers, withdrawActions } from './owner/offers.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
-import { thenCalls, withTokens } from './summaries.js';
+import { thenCalls, withTokens } from './owner/summaries.js';
 import { V4_ROUTER } from './uniswap-v4.js';
 import { assertEnded, assertEvents, checkedState, presentRights } from './checks/rights.js';
 import { assertEvenTransfers } from './checks/token-check.js';

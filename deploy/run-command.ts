@@ -14,8 +14,8 @@ import { KEY_VARIABLE, RPC_VARIABLE, readEnvironment, type DeployEnvironment } f
 import { DeployError } from './errors.js';
 import { deployCommand, deployDryRun } from './install.js';
 import { accountOfKey, explorerKey, keySigner, onlooker } from './keys.js';
-import { lockFiles, lookedAt } from './lock.js';
-import { waitingOffers } from './offers.js';
+import { lockFiles, lookedAt } from './owner/lock.js';
+import { waitingOffers } from './owner/offers.js';
 import type { DeployLine } from './options.js';
 import { reasonOf } from './reasons.js';
 import { deploymentFiles, writeJson, type DeploymentRecord } from './record.js';

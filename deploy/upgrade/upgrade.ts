@@ -28,7 +28,7 @@ import { DeployError } from '../errors.js';
 import { reasonOf } from '../reasons.js';
 import { addProposal, type DeploymentRecord, type ImplementationRecord } from '../record.js';
 import { mined } from '../transactions.js';
-import { thenCalls } from '../summaries.js';
+import { thenCalls } from '../owner/summaries.js';
 import { assertLayoutSafe, assertRelated, layoutDifference, recordedLayout } from './storage.js';
 
 /** The custodian's implementation comes last: it has the addresses of the other two, to which it refuses to pay. */

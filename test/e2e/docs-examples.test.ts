@@ -27,7 +27,7 @@ const REASONS = [
   'CI runs it',
   'asks for a password',
   'needs Docker; test/e2e/compose.test.ts runs its processes',
-  'test/chain/deploy-cli.test.ts runs it',
+  'test/chain/deploy/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
   'test/e2e/backup.test.ts runs both',
   'test/server/docs/old-posts.test.ts runs it with stubs, test/e2e/database/partitions.test.ts the commands of curvebook',

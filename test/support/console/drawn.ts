@@ -11,7 +11,9 @@ interface Drawn {
   all(tag: string): Record<string, unknown>[];
 }
 
-let elements: { tag: unknown; props: Record<string, unknown> }[] = [];
+/** One list, however often the loader of tests makes this module: components call the React that was set last. */
+const known = globalThis as { drawnElements?: { tag: unknown; props: Record<string, unknown> }[] };
+const elements = (known.drawnElements ??= []);
 
 // What compiles tests does not know the console's configuration, and calls React by its name.
 Object.assign(globalThis, {
@@ -38,9 +40,9 @@ export async function drawn(file: string, name: string, props: object, shown: ob
   const platform = { read: {}, stream: { state: () => 'open' }, onStreamState: () => () => undefined };
   const inMarket = createElement(Shown, { value: shown }, createElement(component, props));
   const inPlatform = createElement(Platform, { value: platform }, inMarket);
-  elements = [];
+  elements.length = 0;
   const html = renderToStaticMarkup(createElement(Router, { ssrPath: '/', ssrSearch: '', children: inPlatform }));
-  const found = elements;
+  const found = [...elements];
   return {
     text: html
       .replace(/<[^>]*>/g, ' ')

@@ -1,7 +1,7 @@
 /** Offers of the ownership that wait: each stays until the account that it names accepts it, or the owner makes another one. */
 import { ZeroAddress, getAddress, type Provider } from 'ethers';
-import { actionOn, type Action } from './actions.js';
-import { CONTRACT_NAMES, connectContracts, ownershipOf, type Addresses, type ContractName } from './contracts.js';
+import { actionOn, type Action } from '../actions.js';
+import { CONTRACT_NAMES, connectContracts, ownershipOf, type Addresses, type ContractName } from '../contracts.js';
 
 interface Offer {
   name: ContractName;

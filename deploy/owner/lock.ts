@@ -5,9 +5,9 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { DeployError } from './errors.js';
-import { reasonOf } from './reasons.js';
-import type { DeploymentFiles } from './record.js';
+import { DeployError } from '../errors.js';
+import { reasonOf } from '../reasons.js';
+import type { DeploymentFiles } from '../record.js';
 
 /** Somebody who only looks has the lock for as long as a file takes to be written. */
 const WAIT_MS = 500;

@@ -1,8 +1,8 @@
 /** What a prepared call does, in the words of its call data, for those who compare it with what they are asked to sign. */
 import type { Interface } from 'ethers';
-import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
-import type { Action } from './actions.js';
-import type { Build } from './build.js';
+import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
+import type { Action } from '../actions.js';
+import type { Build } from '../build.js';
 
 const CURVE_BOOK = CurveBook__factory.createInterface();
 

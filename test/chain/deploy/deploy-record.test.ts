@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { NonceManager, Wallet, type JsonRpcProvider } from 'ethers';
-import { CONTRACT_NAMES, connectContracts } from '../../deploy/contracts.js';
-import { lockFiles } from '../../deploy/lock.js';
-import { readDeployLine } from '../../deploy/options.js';
-import { deploymentFiles, writeJson, type DeploymentRecord } from '../../deploy/record.js';
-import { runCommand } from '../../deploy/run-command.js';
-import { sandboxAccounts } from '../../deploy/sandbox/accounts.js';
-import { startChain } from '../../deploy/sandbox/chain.js';
-import { connect } from '../../deploy/transactions.js';
-import { addressesOf } from '../../deploy/upgrade/upgrade.js';
-import { startChild } from '../support/child.js';
-import { refusal } from '../support/contracts/owner.js';
+import { CONTRACT_NAMES, connectContracts } from '../../../deploy/contracts.js';
+import { lockFiles } from '../../../deploy/owner/lock.js';
+import { readDeployLine } from '../../../deploy/options.js';
+import { deploymentFiles, writeJson, type DeploymentRecord } from '../../../deploy/record.js';
+import { runCommand } from '../../../deploy/run-command.js';
+import { sandboxAccounts } from '../../../deploy/sandbox/accounts.js';
+import { startChain } from '../../../deploy/sandbox/chain.js';
+import { connect } from '../../../deploy/transactions.js';
+import { addressesOf } from '../../../deploy/upgrade/upgrade.js';
+import { startChild } from '../../support/child.js';
+import { refusal } from '../../support/contracts/owner.js';
 
 describe('commands on one record', function () {
   this.timeout(240_000);

@@ -1,16 +1,16 @@
 /** An endpoint without all events must not have an account that has a right taken for one that has none. */
 import { expect } from 'chai';
 import { zeroPadValue } from 'ethers';
-import { proposalOf } from '../../deploy/actions.js';
-import { configureCommand, setSeqCommand, statusCommand } from '../../deploy/commands.js';
-import type { DeployConfig } from '../../deploy/config.js';
-import type { Context } from '../../deploy/context.js';
-import { connectContracts } from '../../deploy/contracts.js';
-import { deployCommand } from '../../deploy/install.js';
-import { addressesOf } from '../../deploy/upgrade/upgrade.js';
-import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
-import { postCurve } from '../support/contracts/live-curve.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
+import { proposalOf } from '../../../deploy/actions.js';
+import { configureCommand, setSeqCommand, statusCommand } from '../../../deploy/commands.js';
+import type { DeployConfig } from '../../../deploy/config.js';
+import type { Context } from '../../../deploy/context.js';
+import { connectContracts } from '../../../deploy/contracts.js';
+import { deployCommand } from '../../../deploy/install.js';
+import { addressesOf } from '../../../deploy/upgrade/upgrade.js';
+import { MintableToken__factory } from '../../../typechain-types/factories/mocks/MintableToken__factory.js';
+import { postCurve } from '../../support/contracts/live-curve.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../../support/contracts/owner.js';
 
 interface Filter {
   address: string;

@@ -2,24 +2,24 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ContractFactory, keccak256, type Signer } from 'ethers';
-import { encodePost, type FullPost } from '../../core/curve/post.js';
-import type { Hex } from '../../core/types.js';
-import { proposalOf, type Action } from '../../deploy/actions.js';
-import type { Build } from '../../deploy/build.js';
+import { encodePost, type FullPost } from '../../../core/curve/post.js';
+import type { Hex } from '../../../core/types.js';
+import { proposalOf, type Action } from '../../../deploy/actions.js';
+import type { Build } from '../../../deploy/build.js';
 import {
   acceptCommand,
   configureCommand,
   setSeqCommand,
   statusCommand,
   transferCommand,
-} from '../../deploy/commands.js';
-import { parseConfig } from '../../deploy/config.js';
-import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../deploy/contracts.js';
-import { deployCommand, deployDryRun } from '../../deploy/install.js';
-import { addressesOf } from '../../deploy/upgrade/upgrade.js';
-import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
-import { buildSuccessors } from '../support/contracts/successors.js';
+} from '../../../deploy/commands.js';
+import { parseConfig } from '../../../deploy/config.js';
+import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../../deploy/contracts.js';
+import { deployCommand, deployDryRun } from '../../../deploy/install.js';
+import { addressesOf } from '../../../deploy/upgrade/upgrade.js';
+import { MintableToken__factory } from '../../../typechain-types/factories/mocks/MintableToken__factory.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../../support/contracts/owner.js';
+import { buildSuccessors } from '../../support/contracts/successors.js';
 
 describe('deployment commands', function () {
   this.timeout(240_000);
