@@ -10,12 +10,14 @@ const WEIGHTS: ReadonlyMap<string, number> = new Map([
 
 const DEFAULT_WEIGHT = 20;
 
-/** Rows of an answer that cost one point more. */
+/** Rows of an answer, or of what a subscription begins with, that cost one point more. */
 const ROWS_PER_POINT: ReadonlyMap<string, number> = new Map([
   ...['recentTrades', 'historicalOrders', 'userFills', 'userFillsByTime', 'fundingHistory', 'userFunding'].map(
     (type) => [type, 20] as const,
   ),
-  ...['userNonFundingLedgerUpdates', 'twapHistory', 'userTwapSliceFills'].map((type) => [type, 20] as const),
+  ...['userNonFundingLedgerUpdates', 'twapHistory', 'userTwapSliceFills', 'userHistoricalOrders'].map(
+    (type) => [type, 20] as const,
+  ),
   ['candleSnapshot', 60],
 ]);
 
@@ -25,7 +27,7 @@ export function queryWeight(body: unknown): number {
   return (typeof type === 'string' ? WEIGHTS.get(type) : undefined) ?? DEFAULT_WEIGHT;
 }
 
-/** What the rows of its answer cost on top, whole points only. */
+/** What the rows of its answer, or those that a subscription begins with, cost on top, whole points only. */
 export function answerWeight(body: unknown, answer: unknown): number {
   const type = (body as { type?: unknown } | null | undefined)?.type;
   const rows = typeof type === 'string' ? ROWS_PER_POINT.get(type) : undefined;
