@@ -45,13 +45,17 @@ export interface RowStreams {
 
 const RETRY_SEC = 5;
 
-/** How long a download may take in all, and how long the client may read nothing of it. */
-interface StreamTimes {
-  idleMs: number;
+/**
+ * How long a download may take in all, and how many bytes the client must read of it in each span: places are few, and one that a client
+ * could hold for next to nothing would be missing for the others.
+ */
+interface StreamPace {
+  spanMs: number;
+  leastBytes: number;
   totalMs: number;
 }
 
-const TIMES: StreamTimes = { idleMs: 30_000, totalMs: 30 * 60_000 };
+const PACE: StreamPace = { spanMs: 30_000, leastBytes: 64 * 1024, totalMs: 30 * 60_000 };
 /** How often both are checked. */
 const LOOK_MS = 1_000;
 const CHUNK_BYTES = 16 * 1024;
@@ -73,7 +77,7 @@ const TIMERS: StreamTimers = {
 
 export function createRowStreams(
   caps: StreamCaps = { perAddress: 2, total: 8 },
-  times: StreamTimes = TIMES,
+  pace: StreamPace = PACE,
   timers: StreamTimers = TIMERS,
 ): RowStreams {
   const byAddress = new Map<string, number>();
@@ -104,20 +108,19 @@ export function createRowStreams(
   }
 
   /**
-   * Ends a download and its connection when the client has read nothing for too long, or when it takes too long in all. Read is what the
-   * connection no longer buffers; the time for reading a page from the database does not count.
+   * Ends a download and its connection when the client reads it more slowly than the least pace, or when it takes too long in all. Read is
+   * what the connection no longer buffers; the time for reading a page from the database does not count.
    */
   function limit({ res }: Context, text: Readable, isReading: () => boolean): void {
     const startMs = timers.nowMs();
-    let takenMs = startMs;
-    let taken = 0;
+    /** When the present span began, and what was read until then. A span ends as soon as enough was read in it. */
+    let span = { ms: startMs, bytes: 0 };
     const stop = timers.every(LOOK_MS, () => {
       const nowMs = timers.nowMs();
       const { bytesWritten = 0, writableLength = 0 } = res.socket ?? {};
-      const now = bytesWritten - writableLength;
-      if (now !== taken || isReading()) takenMs = nowMs;
-      taken = now;
-      if (nowMs - takenMs < times.idleMs && nowMs - startMs < times.totalMs) return;
+      const bytes = bytesWritten - writableLength;
+      if (bytes - span.bytes >= pace.leastBytes || isReading()) span = { ms: nowMs, bytes };
+      if (nowMs - span.ms < pace.spanMs && nowMs - startMs < pace.totalMs) return;
       stop();
       text.destroy();
       res.destroy();

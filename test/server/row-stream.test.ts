@@ -41,7 +41,9 @@ describe('Downloads', () => {
     return { ctx: ctx as unknown as Context, socket, destroyed: () => destroyed };
   }
 
-  const streams = () => createRowStreams({ perAddress: 2, total: 8 }, { idleMs: 30_000, totalMs: 600_000 }, timers);
+  const LEAST = 64 * 1024;
+  const pace = { spanMs: 30_000, leastBytes: LEAST, totalMs: 600_000 };
+  const streams = () => createRowStreams({ perAddress: 2, total: 8 }, pace, timers);
   const page = async () => ({ rows: [{ a: 'x'.repeat(100_000) }], next: 1 });
 
   it('of which nothing is taken end, and give their place free', async () => {
@@ -53,12 +55,27 @@ describe('Downloads', () => {
       // What is only held for the client is not taken.
       stalled.socket.bytesWritten += 10;
       stalled.socket.writableLength += 10;
-      slow.socket.bytesWritten += 1;
+      slow.socket.bytesWritten += LEAST / 3 + 1;
       await pass(10_000);
     }
     expect([stalled.destroyed(), slow.destroyed(), all.running()]).to.deep.equal([1, 0, 1]);
     all.send(client().ctx, 'ndjson', ['a'], page);
     expect(all.running()).to.equal(2);
+  });
+
+  it('end that are taken more slowly than any line is, however steadily, and go on at the least pace', async () => {
+    const [dripping, slow, jerky] = [client(), client(), client()];
+    const all = createRowStreams({ perAddress: 3, total: 8 }, pace, timers);
+    for (const { ctx } of [dripping, slow, jerky]) all.send(ctx, 'ndjson', ['a'], page);
+    for (let i = 0; i < 59; i += 1) {
+      dripping.socket.bytesWritten += LEAST / 4;
+      slow.socket.bytesWritten += LEAST / 2;
+      // As a link that is gone for a while: much at once, then nothing.
+      if (i % 2 === 0) jerky.socket.bytesWritten += LEAST;
+      await pass(10_000);
+      expect(dripping.destroyed(), `after ${i + 1} times 10 s`).to.equal(i < 2 ? 0 : 1);
+    }
+    expect([slow.destroyed(), jerky.destroyed(), all.running()]).to.deep.equal([0, 0, 2]);
   });
 
   it('wait for a page, and end after their time however much is taken', async () => {
@@ -69,7 +86,7 @@ describe('Downloads', () => {
     (waiting.ctx.body as Readable).resume();
     await pass(1_000);
     for (let i = 0; i < 59; i += 1) {
-      eager.socket.bytesWritten += 1;
+      eager.socket.bytesWritten += LEAST;
       await pass(10_000);
     }
     expect([waiting.destroyed(), eager.destroyed()]).to.deep.equal([0, 0]);
