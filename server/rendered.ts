@@ -33,6 +33,12 @@ export function sendTagged(ctx: Context, etag: string, body: () => Buffer | stri
 /** The same for an answer that is rendered already. */
 export const sendRendered = (ctx: Context, { body, etag }: Rendered): void => sendTagged(ctx, etag, () => body);
 
+/** Answers with JSON that was written before, and that has no tag. */
+export function sendText(ctx: Context, text: Buffer | string): void {
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = text;
+}
+
 /** First part of an answer, as text or bytes, whichever is written faster. */
 export interface Stem {
   text: string;

@@ -1,6 +1,8 @@
 import type { RouterMiddleware } from '@koa/router';
+import type { Context } from 'koa';
 import { z } from 'zod';
 import { badRequest } from '../errors.js';
+import { COSTS, costsOf } from './costs.js';
 import type { ReadDeps } from './deps.js';
 import { queryAddress, queryLimit, queryMarket, querySequence } from './params.js';
 import { formatOf, type RowStreams } from './row-stream.js';
@@ -108,8 +110,10 @@ export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddlew
       });
     const limit = queryLimit(ctx, FILLS_LIMIT, FILLS_DEFAULT);
     if (limit === FILLS_DEFAULT && before === undefined && maker === undefined && taker === undefined)
-      return sendRendered(ctx, await newest(market));
-    sendRendered(ctx, renderFills(market, await deps.store.fillsPage({ ...page, before, limit })));
+      return sendRendered(ctx, await newest(ctx, market));
+    const fills = await deps.store.fillsPage({ ...page, before, limit });
+    costsOf(deps).add(ctx, COSTS.fills, fills.length);
+    sendRendered(ctx, renderFills(market, fills));
   };
 }
 
@@ -121,13 +125,14 @@ const renderFills = (market: Market, fills: readonly ChainFill[]): Rendered =>
  * added, and a reversal removes them from the newest on. After one the key of before is the newest again, so that an answer is kept under
  * the key of the state that it was read in, and under no older one.
  */
-function newestFillsOf(deps: ReadDeps): (market: Market) => Promise<Rendered> {
+function newestFillsOf(deps: ReadDeps): (ctx: Context, market: Market) => Promise<Rendered> {
   const written = new Map<number, Remembered<{ key: string; answer: Rendered }>>();
-  return async (market) => {
+  return async (ctx, market) => {
     const remembered = written.get(market.index) ?? createRemembered<{ key: string; answer: Rendered }>();
     written.set(market.index, remembered);
     const read = async (): Promise<{ key: string; answer: Rendered }> => {
       const { key, fills } = await deps.store.newestFills(market.index, FILLS_DEFAULT);
+      costsOf(deps).add(ctx, COSTS.fills, fills.length);
       return { key, answer: renderFills(market, fills) };
     };
     const newest = await deps.store.newestFill(market.index);

@@ -1,7 +1,10 @@
 /** Streams any number of rows as NDJSON or CSV, page by page: only one page is in memory, however slowly the client reads. */
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { networkOf } from '../rate-limit.js';
+import { createWindows } from '../orders/failures.js';
+import { requestsOf } from './costs.js';
 import { ApiError, badRequest } from '../errors.js';
 import { queryLimit } from './params.js';
 
@@ -29,6 +32,8 @@ type ReadPage<C> = (after: C | null, limit: number) => Promise<{ rows: readonly 
 
 /** Rows read at a time. */
 const PAGE = 500;
+/** For each request that an address has a minute: as many rows as take a point elsewhere. */
+const ROWS_PER_REQUEST = 20;
 
 /** Streams that may run at the same time: of one address, and altogether. */
 interface StreamCaps {
@@ -64,6 +69,7 @@ const CHUNK_BYTES = 16 * 1024;
 interface StreamTimers {
   nowMs(): number;
   every(ms: number, look: () => void): () => void;
+  wait(ms: number): Promise<void>;
 }
 
 const TIMERS: StreamTimers = {
@@ -73,6 +79,7 @@ const TIMERS: StreamTimers = {
     timer.unref();
     return () => clearInterval(timer);
   },
+  wait: (ms) => delay(ms, undefined, { ref: false }),
 };
 
 export function createRowStreams(
@@ -81,6 +88,7 @@ export function createRowStreams(
   timers: StreamTimers = TIMERS,
 ): RowStreams {
   const byAddress = new Map<string, number>();
+  const rowsOf = createRowBudgets(timers.nowMs);
   let total = 0;
 
   function begin(ctx: Context): () => void {
@@ -109,7 +117,7 @@ export function createRowStreams(
 
   /**
    * Ends a download and its connection when the client reads it more slowly than the least pace, or when it takes too long in all. Read is
-   * what the connection no longer buffers; the time for reading a page from the database does not count.
+   * what the connection no longer buffers; the time for a page to come does not count.
    */
   function limit({ res }: Context, text: Readable, isReading: () => boolean): void {
     const startMs = timers.nowMs();
@@ -132,11 +140,20 @@ export function createRowStreams(
     running: () => total,
     send(ctx, format, columns, readPage) {
       const most = queryLimit(ctx, Number.MAX_SAFE_INTEGER);
+      const rows = rowsOf(ctx);
+      const address = networkOf(ctx.ip);
       const end = begin(ctx);
       let isReading = false;
+      const next: typeof readPage = async (after, limit) => {
+        while (rows.spentSec(address) > 0 && !text.destroyed) await timers.wait(LOOK_MS);
+        if (text.destroyed) return { rows: [], next: null };
+        const page = await readPage(after, limit);
+        rows.add(address, page.rows.length);
+        return page;
+      };
       const read: typeof readPage = async (after, limit) => {
         isReading = true;
-        return readPage(after, limit).finally(() => (isReading = false));
+        return next(after, limit).finally(() => (isReading = false));
       };
       const text = Readable.from(textOf(format, columns, { read, most }), {
         objectMode: false,
@@ -151,6 +168,19 @@ export function createRowStreams(
       );
       ctx.body = text;
     },
+  };
+}
+
+/**
+ * Rows that an address is sent a minute: beyond them its downloads wait for the next one. They cost the server as much as those of any other
+ * answer, and a client that reads fast would take all of its time.
+ */
+function createRowBudgets(nowMs: () => number): (ctx: Context) => ReturnType<typeof createWindows> {
+  let known: { requests: number; rows: ReturnType<typeof createWindows> } | null = null;
+  return (ctx) => {
+    const requests = requestsOf(ctx);
+    if (known?.requests !== requests) known = { requests, rows: createWindows(requests * ROWS_PER_REQUEST, nowMs) };
+    return known.rows;
   };
 }
 
