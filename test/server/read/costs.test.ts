@@ -1,22 +1,23 @@
 /** What answers of the read API cost is counted per address, beside requests, and honest clients keep within it. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { settingsSchema } from '../../cli/config.js';
-import type { Address, ChainFill } from '../../core/types.js';
-import { openOf } from '../../core/market-data/intervals.js';
-import type { Candle } from '../../core/market-data/candles.js';
-import type { Db } from '../../ledger/types.js';
-import { readLimits } from '../../server/rate-limit.js';
-import { COSTS, costsOf } from '../../server/read/costs.js';
-import type { ReadStore } from '../../server/read/deps.js';
-import { READ_ENDPOINTS } from '../../server/read/endpoints.js';
-import { createReadStore } from '../../server/read/store.js';
-import { forOneDatabase } from '../support/db.js';
-import { fillOf, generationOf } from '../support/generations.js';
-import { BUY } from '../support/ledger-log.js';
-import { MAKERS, WETH_DAI, WETH_USDC } from '../support/markets.js';
-import { startReadServer, type ReadServer } from '../support/api/read-server.js';
+import { settingsSchema } from '../../../cli/config.js';
+import type { Address, ChainFill } from '../../../core/types.js';
+import { openOf } from '../../../core/market-data/intervals.js';
+import type { Candle } from '../../../core/market-data/candles.js';
+import type { Db } from '../../../ledger/types.js';
+import { readLimits } from '../../../server/rate-limit.js';
+import { COSTS, costsOf } from '../../../server/read/costs.js';
+import type { ReadStore } from '../../../server/read/deps.js';
+import { READ_ENDPOINTS } from '../../../server/read/endpoints.js';
+import { createReadStore } from '../../../server/read/store.js';
+import { forOneDatabase } from '../../support/db.js';
+import { fillOf, generationOf } from '../../support/generations.js';
+import { BUY } from '../../support/ledger-log.js';
+import { MAKERS, WETH_DAI, WETH_USDC } from '../../support/markets.js';
+import { startReadServer, type ReadServer } from '../../support/api/read-server.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
 const MINUTE_MS = 60_000;
@@ -169,6 +170,22 @@ forOneDatabase((name, open) =>
       const candles = priced.find(({ path }) => path.startsWith('/v0/candles'));
       expect(candles?.description).to.match(/ It takes 2 points, and one more for each full 60 candles\.$/);
       for (const { refusals, path } of priced) expect(refusals[429], path).to.include('points');
+    });
+
+    it('are listed in the guide with what they take', () => {
+      const guide = readFileSync(new URL('../../../docs/makers.md', import.meta.url), 'utf8');
+      const rows = guide.split('\n').filter((line) => /^\| \d+ \| `\/v0\//.test(line));
+      const listed = new Map(
+        rows.flatMap((row) => {
+          const [, base = '', paths = '', more = ''] = row.split('|').map((cell) => cell.trim());
+          return paths.split(', ').map((path) => [path.replaceAll('`', ''), [base, /^\d+/.exec(more)?.[0]]] as const);
+        }),
+      );
+      const served = READ_ENDPOINTS.flatMap(({ path, description = '' }) => {
+        const [, base, per] = /It takes (a|\d+) points?(?:, and one more for each full (\d+))?/.exec(description) ?? [];
+        return base === undefined ? [] : [[path, [base.replace('a', '1'), per]] as const];
+      });
+      expect(listed).to.deep.equal(new Map(served));
     });
 
     it('leave room for several viewers of the console behind one address', () => {
