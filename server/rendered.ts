@@ -33,6 +33,12 @@ export function sendTagged(ctx: Context, etag: string, body: () => Buffer | stri
 /** The same for an answer that is rendered already. */
 export const sendRendered = (ctx: Context, { body, etag }: Rendered): void => sendTagged(ctx, etag, () => body);
 
+/** Answers with JSON that was written before, and that has no tag. */
+export function sendText(ctx: Context, text: Buffer | string): void {
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = text;
+}
+
 /** First part of an answer, as text or bytes, whichever is written faster. */
 export interface Stem {
   text: string;
@@ -78,22 +84,26 @@ function names(known: string, etag: string): boolean {
 export interface Remembered<T> {
   /**
    * The value for this key, made at most once for concurrent calls. `make` must read a state at least as new as the key, so that a value is
-   * never older than its key. A failure is not cached.
+   * never older than its key. A failure is not cached, nor is a value of which `isOf` says that it is of a newer key: where a key can come
+   * again, that value would come with it. Those who asked while it was made get it all the same.
    */
-  get(name: string, make: () => Promise<T>): Promise<T>;
+  get(name: string, make: () => Promise<T>, isOf?: (value: T) => boolean): Promise<T>;
 }
 
 /** Creates a cache of one value, that of the newest key. */
 export function createRemembered<T>(): Remembered<T> {
   let last: { name: string; value: Promise<T> } | null = null;
   return {
-    get(name, make) {
+    get(name, make, isOf = () => true) {
       if (last?.name === name) return last.value;
       const made = { name, value: make() };
       last = made;
-      made.value.catch(() => {
+      const forget = (): void => {
         if (last === made) last = null;
-      });
+      };
+      made.value.then((value) => {
+        if (!isOf(value)) forget();
+      }, forget);
       return made.value;
     },
   };

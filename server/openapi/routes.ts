@@ -1,5 +1,5 @@
 import Router from '@koa/router';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import { notModified, tagOf } from '../rendered.js';
 import { openApiDocument, type DocumentInfo } from './document.js';
 import { asyncApiDocument } from '../stream/document.js';
@@ -18,18 +18,36 @@ export function openApiRoutes(endpoints: readonly Endpoint[], info: DocumentInfo
   return router;
 }
 
-/** An AsyncAPI document must name a host; without a configured URL it names the host of the request. */
+/**
+ * An AsyncAPI document must name a host; without a configured URL it names the host of the request. Making the document takes milliseconds
+ * and clients choose the host: for each only the server is written, and nothing is kept.
+ */
 function serveStream(router: Router, limit: Middleware, info: DocumentInfo): void {
-  const ofHost = (url: string | null): string => JSON.stringify(asyncApiDocument({ ...info, url }), null, 2);
-  const known = info.url === null ? null : ofHost(info.url);
+  const document = asyncApiDocument(info);
+  const own = document.servers;
+  const text = JSON.stringify({ ...document, servers: PLACE }, null, 2);
+  const [before = '', after = ''] = text.split(JSON.stringify(PLACE));
+  const tag = tagOf(text);
   router.get('/asyncapi.json', limit, (ctx) => {
-    const body = known ?? ofHost(HOST.test(ctx.host) ? `${ctx.protocol}://${ctx.host}` : null);
+    const servers = textOf((info.url === null ? serversOf(ctx) : null) ?? own);
     ctx.set('Cache-Control', 'public, max-age=60');
     ctx.vary('Host');
-    if (notModified(ctx, `"${tagOf(body)}"`)) return;
+    if (notModified(ctx, `"${tagOf(tag + servers)}"`)) return;
     ctx.type = 'application/json';
-    ctx.body = body;
+    ctx.body = before + servers + after;
   });
+}
+
+const PLACE = '<servers>';
+
+/** Of a field of the document. */
+const textOf = (value: unknown): string => JSON.stringify(value, null, 2).replaceAll('\n', '\n  ');
+
+/** The server that a request came to; null when its Host header names none. */
+function serversOf({ protocol, host }: Pick<Context, 'protocol' | 'host'>): object | null {
+  const url = `${protocol}://${host}`;
+  if (!HOST.test(host) || !URL.canParse(url)) return null;
+  return { server: { host: new URL(url).host, protocol: protocol === 'https' ? 'wss' : 'ws' } };
 }
 
 /** A host name or address, and a port: nothing else of the client's Host header gets into the answer. */

@@ -6,6 +6,7 @@ import { INTERVALS, isInterval, nextOpen, opensBefore, openOf } from '../../core
 import { ticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Market } from '../../core/types.js';
 import { badRequest } from '../errors.js';
+import { COSTS, costsOf } from './costs.js';
 import type { ReadDeps } from './deps.js';
 import { marketOf, queryTime } from './params.js';
 import { decimalSchema, integerSchema, pairSchema } from './schemas.js';
@@ -51,6 +52,7 @@ export function candlesHandler(deps: ReadDeps): RouterMiddleware {
       );
     const range = { market: market.index, interval, fromMs, toMs, nowMs, limit: CANDLES_LIMIT };
     const candles = await deps.store.candles(range);
+    costsOf(deps).add(ctx, COSTS.candles, candles.length);
     const body: z.infer<typeof candlesSchema> = {
       pair: market.pair,
       interval,

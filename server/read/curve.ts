@@ -7,6 +7,7 @@ import type { Hex, Market, MarketSnapshot, Side, SnapshotOrder } from '../../cor
 import { publicationState } from '../../ledger/publications/publication-states.js';
 import type { Publication } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
+import { COSTS, costsOf } from './costs.js';
 import type { PostedCurve, ReadDeps } from './deps.js';
 import { marketOf, sequenceOf } from './params.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema } from './schemas.js';
@@ -84,6 +85,8 @@ export function curveHandler(deps: ReadDeps): RouterMiddleware {
     const seq = sequenceOf(ctx.params.curve_seq ?? '', 'curve_seq');
     const posted = await deps.store.postedCurve(market.index, seq);
     if (posted === null) throw notFound(`No curve ${seq} of ${market.pair} was seen on-chain`);
+    const { asks = [], bids = [] } = posted.snapshot ?? {};
+    costsOf(deps).add(ctx, COSTS.curve, asks.length + bids.length);
     ctx.body = curveBody(market, posted);
   };
 }

@@ -75,6 +75,8 @@ export interface ReadStore {
   candles(range: CandleRange): Promise<Candle[]>;
   /** A key of the market's newest fill, which differs after every change of its fills; empty without any. */
   newestFill(market: number): Promise<string>;
+  /** The newest fills of a market, newest first, with that key of the same state. */
+  newestFills(market: number, limit: number): Promise<{ key: string; fills: ChainFill[] }>;
   explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;
   /** A key that differs after every change of the ledger's rows. */
   ledgerVersion(): Promise<string>;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type Router from '@koa/router';
 import type { Middleware } from 'koa';
 import { notKept, routesOf, type Parameter, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
+import { COSTS, costsOf, priceOf, type Cost } from './costs.js';
 import type { ReadDeps } from './deps.js';
 import { accountHandler, accountSchema } from './accounts/account.js';
 import { bookSchema, bookHandler } from './book.js';
@@ -67,13 +68,26 @@ const to: Parameter = {
 const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
 const NO_CHECKPOINT = 'NOT_READY: no checkpoint has been published yet';
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
+const POINTS_SPENT = 'RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds';
 
 const setting = 'READ_REQUESTS_PER_MINUTE';
-const readLimit: RequestLimit<ReadDeps> = { setting, count: ({ limits }) => limits.read };
-const healthLimit: RequestLimit<ReadDeps> = { setting, count: ({ limits }) => limits.health };
+/** `cost` in points, which are counted beside the request. */
+type ReadLimit = RequestLimit<ReadDeps> & { cost?: Cost };
+const readLimit: ReadLimit = { setting, count: ({ limits }) => limits.read };
+const healthLimit: ReadLimit = { setting, count: ({ limits }) => limits.health };
 
-/** The read API: routes and the OpenAPI document come from this table. */
-export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
+const costs = (cost: Cost): ReadLimit => ({
+  setting,
+  cost,
+  count: (deps) => async (ctx, next) => {
+    await deps.limits.read(ctx, async () => {
+      costsOf(deps).take(ctx, cost);
+      await next();
+    });
+  },
+});
+
+const TABLE: readonly (ServedEndpoint<ReadDeps> & { limit: ReadLimit })[] = [
   {
     method: 'get',
     path: '/health',
@@ -139,7 +153,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/curves/{pair}/{curve_seq}',
-    limit: readLimit,
+    limit: costs(COSTS.curve),
     handler: curveHandler,
     group: 'Markets',
     summary: 'One posted curve',
@@ -184,7 +198,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/candles/{pair}',
-    limit: readLimit,
+    limit: costs(COSTS.candles),
     handler: candlesHandler,
     group: 'Markets',
     summary: `Candles of a market, at most ${CANDLES_LIMIT}`,
@@ -205,7 +219,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/fills',
-    limit: readLimit,
+    limit: costs(COSTS.fills),
     handler: (deps) => fillsHandler(deps, rowStreamsOf(deps)),
     group: 'Fills',
     summary: `Fills of a market, newest last, at most ${FILLS_LIMIT}`,
@@ -231,7 +245,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/makers/{maker}/fills',
-    limit: readLimit,
+    limit: costs(COSTS.makerFills),
     handler: (deps) => makerFillsHandler(deps, rowStreamsOf(deps)),
     group: 'Makers',
     summary: `What the orders of an address were filled with, at most ${PAGE_LIMIT}`,
@@ -246,7 +260,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/takers/{address}/swaps',
-    limit: readLimit,
+    limit: costs(COSTS.takerSwaps),
     handler: (deps) => takerSwapsHandler(deps, rowStreamsOf(deps)),
     group: 'Fills',
     summary: `Swaps that an address sent or signed, at most ${PAGE_LIMIT}`,
@@ -261,7 +275,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/makers/{maker}/performance',
-    limit: readLimit,
+    limit: costs(COSTS.performance),
     handler: performanceHandler,
     group: 'Makers',
     summary: 'Volume, profit, markouts and shares of an address, per pair',
@@ -274,7 +288,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/operator/summary',
-    limit: readLimit,
+    limit: costs(COSTS.operatorSummary),
     handler: operatorSummaryHandler,
     group: 'Platform',
     summary: 'What the platform earned and what its transactions cost, per pair and day',
@@ -287,7 +301,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/operator/halts',
-    limit: readLimit,
+    limit: costs(COSTS.operatorHalts),
     handler: operatorHaltsHandler,
     group: 'Platform',
     summary: 'What stopped the platform, when it went on, and what the chain took back',
@@ -299,7 +313,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/takers/{address}/summary',
-    limit: readLimit,
+    limit: costs(COSTS.takerSummary),
     handler: takerSummaryHandler,
     group: 'Fills',
     summary: 'Volume, fees and slippage of an address, per pair',
@@ -313,7 +327,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/fills/{fill_seq}/decomposition',
-    limit: readLimit,
+    limit: costs(COSTS.decomposition),
     handler: decompositionHandler,
     group: 'Fills',
     summary: 'Who was paid what in a fill',
@@ -327,7 +341,7 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/v0/makers/{maker}/withdrawals',
-    limit: readLimit,
+    limit: costs(COSTS.withdrawals),
     handler: withdrawalsHandler,
     group: 'Makers',
     summary: `Where withdrawals of an address stand, and its ${CUSTODY_EVENTS_LIMIT} newest custody events`,
@@ -372,6 +386,18 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
     refusals: { 429: RATE_LIMITED },
   },
 ];
+
+/** The read API: routes and the OpenAPI document come from this table. */
+export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = TABLE.map((endpoint) => {
+  const { limit, description, refusals } = endpoint;
+  if (limit.cost === undefined) return endpoint;
+  const price = priceOf(limit.cost);
+  return {
+    ...endpoint,
+    description: description === undefined ? price : `${description} ${price}`,
+    refusals: { ...refusals, 429: POINTS_SPENT },
+  };
+});
 
 /**
  * The public read API. Answers are true when they are sent: balances must not be cached, and public answers have an ETag by which a client

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Market, Token } from '../../core/types.js';
 import type { ReadDeps, ReadStore } from './deps.js';
-import { createRemembered, render, type Rendered } from '../rendered.js';
+import { createRemembered, render, sendText, type Rendered } from '../rendered.js';
 import { addressSchema, decimalSchema, signedDecimalSchema } from './schemas.js';
 
 /** `accrued` only grows; `balance` is the address's whole ledger balance in that token, whatever it came from. */
@@ -21,8 +21,7 @@ export function feesHandler(deps: ReadDeps): RouterMiddleware {
     const markets = deps.markets();
     const name = `${await deps.store.ledgerVersion()} ${markets.length}`;
     const { body } = await remembered.get(name, async () => render(feeRows(markets, await deps.store.takerFees())));
-    ctx.set('Content-Type', 'application/json; charset=utf-8');
-    ctx.body = body;
+    sendText(ctx, body);
   };
 }
 

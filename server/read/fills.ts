@@ -1,7 +1,8 @@
 import type { RouterMiddleware } from '@koa/router';
+import type { Context } from 'koa';
 import { z } from 'zod';
-import type { FillPage } from '../../ledger/market-data/history.js';
 import { badRequest } from '../errors.js';
+import { COSTS, costsOf } from './costs.js';
 import type { ReadDeps } from './deps.js';
 import { queryAddress, queryLimit, queryMarket, querySequence } from './params.js';
 import { formatOf, type RowStreams } from './row-stream.js';
@@ -90,11 +91,10 @@ const COLUMNS = [
 
 /**
  * GET /v0/fills?pair=&limit=&before=&maker=&taker=: the newest fills of a market, or those before one, newest last; as NDJSON or CSV newest
- * first, and all where no limit is given. The newest fill's key decides whether the last answer is still valid: fills are only added, and a reversal
- * removes them from the newest on.
+ * first, and all where no limit is given.
  */
 export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddleware {
-  const written = new Map<number, Remembered<Rendered>>();
+  const newest = newestFillsOf(deps);
   return async (ctx) => {
     const market = queryMarket(ctx, deps.markets());
     const before = querySequence(ctx, 'before');
@@ -109,17 +109,36 @@ export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddlew
         return { rows: fills.map((fill) => fillJson(market, fill)), next };
       });
     const limit = queryLimit(ctx, FILLS_LIMIT, FILLS_DEFAULT);
-    const read = async (): Promise<Rendered> => render(await rowsOf({ ...page, before, limit }));
-    if (limit !== FILLS_DEFAULT || before !== undefined || maker !== undefined || taker !== undefined)
-      return sendRendered(ctx, await read());
-    const remembered = written.get(market.index) ?? createRemembered<Rendered>();
-    written.set(market.index, remembered);
-    sendRendered(ctx, await remembered.get(await deps.store.newestFill(market.index), read));
+    if (limit === FILLS_DEFAULT && before === undefined && maker === undefined && taker === undefined)
+      return sendRendered(ctx, await newest(ctx, market));
+    const fills = await deps.store.fillsPage({ ...page, before, limit });
+    costsOf(deps).add(ctx, COSTS.fills, fills.length);
+    sendRendered(ctx, renderFills(market, fills));
   };
+}
 
-  async function rowsOf(page: FillPage): Promise<z.infer<typeof fillsSchema>> {
-    const fills = await deps.store.fillsPage(page);
-    const market = deps.markets()[page.market]!;
-    return fills.toReversed().map((fill) => fillJson(market, fill));
-  }
+const renderFills = (market: Market, fills: readonly ChainFill[]): Rendered =>
+  render(fills.toReversed().map((fill): z.infer<typeof fillSchema> => fillJson(market, fill)));
+
+/**
+ * The newest fills of a market, as they are answered. The newest fill's key decides whether the last answer is still valid: fills are only
+ * added, and a reversal removes them from the newest on. After one the key of before is the newest again, so that an answer is kept under
+ * the key of the state that it was read in, and under no older one.
+ */
+function newestFillsOf(deps: ReadDeps): (ctx: Context, market: Market) => Promise<Rendered> {
+  const written = new Map<number, Remembered<{ key: string; answer: Rendered }>>();
+  return async (ctx, market) => {
+    const remembered = written.get(market.index) ?? createRemembered<{ key: string; answer: Rendered }>();
+    written.set(market.index, remembered);
+    const read = async (): Promise<{ key: string; answer: Rendered }> => {
+      const { key, fills } = await deps.store.newestFills(market.index, FILLS_DEFAULT);
+      costsOf(deps).add(ctx, COSTS.fills, fills.length);
+      return { key, answer: renderFills(market, fills) };
+    };
+    const newest = await deps.store.newestFill(market.index);
+    const isOf = ({ key }: { key: string }): boolean => key === newest;
+    const found = await remembered.get(newest, read, isOf);
+    // It may have been read for an earlier request, before the reversal that made this key the newest again.
+    return (isOf(found) ? found : await read()).answer;
+  };
 }

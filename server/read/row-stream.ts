@@ -1,7 +1,10 @@
 /** Streams any number of rows as NDJSON or CSV, page by page: only one page is in memory, however slowly the client reads. */
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { networkOf } from '../rate-limit.js';
+import { createWindows } from '../orders/failures.js';
+import { requestsOf } from './costs.js';
 import { ApiError, badRequest } from '../errors.js';
 import { queryLimit } from './params.js';
 
@@ -29,6 +32,8 @@ type ReadPage<C> = (after: C | null, limit: number) => Promise<{ rows: readonly 
 
 /** Rows read at a time. */
 const PAGE = 500;
+/** For each request that an address has a minute: as many rows as take a point elsewhere. */
+const ROWS_PER_REQUEST = 20;
 
 /** Streams that may run at the same time: of one address, and altogether. */
 interface StreamCaps {
@@ -45,13 +50,17 @@ export interface RowStreams {
 
 const RETRY_SEC = 5;
 
-/** How long a download may take in all, and how long the client may read nothing of it. */
-interface StreamTimes {
-  idleMs: number;
+/**
+ * How long a download may take in all, and how many bytes the client must read of it in each span: places are few, and one that a client
+ * could hold for next to nothing would be missing for the others.
+ */
+interface StreamPace {
+  spanMs: number;
+  leastBytes: number;
   totalMs: number;
 }
 
-const TIMES: StreamTimes = { idleMs: 30_000, totalMs: 30 * 60_000 };
+const PACE: StreamPace = { spanMs: 30_000, leastBytes: 64 * 1024, totalMs: 30 * 60_000 };
 /** How often both are checked. */
 const LOOK_MS = 1_000;
 const CHUNK_BYTES = 16 * 1024;
@@ -60,6 +69,7 @@ const CHUNK_BYTES = 16 * 1024;
 interface StreamTimers {
   nowMs(): number;
   every(ms: number, look: () => void): () => void;
+  wait(ms: number): Promise<void>;
 }
 
 const TIMERS: StreamTimers = {
@@ -69,14 +79,16 @@ const TIMERS: StreamTimers = {
     timer.unref();
     return () => clearInterval(timer);
   },
+  wait: (ms) => delay(ms, undefined, { ref: false }),
 };
 
 export function createRowStreams(
   caps: StreamCaps = { perAddress: 2, total: 8 },
-  times: StreamTimes = TIMES,
+  pace: StreamPace = PACE,
   timers: StreamTimers = TIMERS,
 ): RowStreams {
   const byAddress = new Map<string, number>();
+  const rowsOf = createRowBudgets(timers.nowMs);
   let total = 0;
 
   function begin(ctx: Context): () => void {
@@ -104,20 +116,19 @@ export function createRowStreams(
   }
 
   /**
-   * Ends a download and its connection when the client has read nothing for too long, or when it takes too long in all. Read is what the
-   * connection no longer buffers; the time for reading a page from the database does not count.
+   * Ends a download and its connection when the client reads it more slowly than the least pace, or when it takes too long in all. Read is
+   * what the connection no longer buffers; the time for a page to come does not count.
    */
   function limit({ res }: Context, text: Readable, isReading: () => boolean): void {
     const startMs = timers.nowMs();
-    let takenMs = startMs;
-    let taken = 0;
+    /** When the present span began, and what was read until then. A span ends as soon as enough was read in it. */
+    let span = { ms: startMs, bytes: 0 };
     const stop = timers.every(LOOK_MS, () => {
       const nowMs = timers.nowMs();
       const { bytesWritten = 0, writableLength = 0 } = res.socket ?? {};
-      const now = bytesWritten - writableLength;
-      if (now !== taken || isReading()) takenMs = nowMs;
-      taken = now;
-      if (nowMs - takenMs < times.idleMs && nowMs - startMs < times.totalMs) return;
+      const bytes = bytesWritten - writableLength;
+      if (bytes - span.bytes >= pace.leastBytes || isReading()) span = { ms: nowMs, bytes };
+      if (nowMs - span.ms < pace.spanMs && nowMs - startMs < pace.totalMs) return;
       stop();
       text.destroy();
       res.destroy();
@@ -129,11 +140,20 @@ export function createRowStreams(
     running: () => total,
     send(ctx, format, columns, readPage) {
       const most = queryLimit(ctx, Number.MAX_SAFE_INTEGER);
+      const rows = rowsOf(ctx);
+      const address = networkOf(ctx.ip);
       const end = begin(ctx);
       let isReading = false;
+      const next: typeof readPage = async (after, limit) => {
+        while (rows.spentSec(address) > 0 && !text.destroyed) await timers.wait(LOOK_MS);
+        if (text.destroyed) return { rows: [], next: null };
+        const page = await readPage(after, limit);
+        rows.add(address, page.rows.length);
+        return page;
+      };
       const read: typeof readPage = async (after, limit) => {
         isReading = true;
-        return readPage(after, limit).finally(() => (isReading = false));
+        return next(after, limit).finally(() => (isReading = false));
       };
       const text = Readable.from(textOf(format, columns, { read, most }), {
         objectMode: false,
@@ -148,6 +168,19 @@ export function createRowStreams(
       );
       ctx.body = text;
     },
+  };
+}
+
+/**
+ * Rows that an address is sent a minute: beyond them its downloads wait for the next one. They cost the server as much as those of any other
+ * answer, and a client that reads fast would take all of its time.
+ */
+function createRowBudgets(nowMs: () => number): (ctx: Context) => ReturnType<typeof createWindows> {
+  let known: { requests: number; rows: ReturnType<typeof createWindows> } | null = null;
+  return (ctx) => {
+    const requests = requestsOf(ctx);
+    if (known?.requests !== requests) known = { requests, rows: createWindows(requests * ROWS_PER_REQUEST, nowMs) };
+    return known.rows;
   };
 }
 

@@ -12,6 +12,9 @@ const DEFAULT_PERIODS = 30;
 
 export const SPAN_LIMITS = `${LENGTHS['1h'].most} hours or ${LENGTHS['1d'].most} days`;
 
+/** Days that a span has a part of. */
+export const daysOf = ({ fromMs, toMs }: Span): number => Math.ceil((toMs - fromMs) / LENGTHS['1d'].periodMs);
+
 /** The query's `interval`, `from` and `to`: whole intervals, those that contain either time included; the last 30 without them. Throws 400 BAD_REQUEST. */
 export function spanOf(ctx: Context, nowMs: number): { interval: PeriodName; periodMs: number; span: Span } {
   const named = ctx.query.interval ?? '1d';

@@ -177,7 +177,7 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
 }
 
 /** A result of `read` that is at most `maxAgeMs` old; a read in progress is shared, and a failed one is not kept. */
-function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise<T>): () => Promise<T> {
+export function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise<T>): () => Promise<T> {
   let shared: { startedMs: number; value: Promise<T> } | null = null;
   return () => {
     const startedMs = nowMs();

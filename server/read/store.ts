@@ -32,6 +32,11 @@ export function createReadStore(db: Db): ReadStore {
     takerActivity: (taker, span) => readTx(db, (tx) => takerActivity(tx, taker, span)),
     candles: (range) => readTx(db, (tx) => candlesBetween(tx, range)),
     newestFill: (market) => newestFill(db.reads, market),
+    newestFills: (market, limit) =>
+      readTx(db, async (tx) => ({
+        key: await newestFill(tx, market),
+        fills: await fillsPage(tx, { market, limit }),
+      })),
     ledgerVersion: async () => {
       const newest = await lastGeneration(db.reads);
       return newest === null ? '' : `${newest.generation}:${newest.blockHash}`;

@@ -53,7 +53,7 @@ const MAX_NESTING = 8;
 
 /** Pause of a connection whose address has spent its budget. */
 const SLOW_MS = 1_000;
-/** Points of a subscription that begins with a long list, or that has a frame per user. */
+/** Points of a subscription that begins with a long list, whose rows come on top, or that has a frame per user. */
 const SNAPSHOT_POINTS = 20;
 const COSTLY: ReadonlySet<unknown> = new Set([
   ...[
@@ -227,7 +227,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
 
   function begin(subscription: Subscription): void {
     const { kind, key } = subscription;
-    if (kind === 'user') updates.subscribe(subscription, self);
+    if (kind === 'user')
+      updates.subscribe(subscription, self, (rows) => charged()?.add(answerWeight(subscription, rows)));
     else if (kind === 'trades') market.subscribeTrades(subscription.market, self);
     else if (kind === 'account') accounts.subscribe(key, subscription.source, self);
     else if (kind === 'state') market.subscribe(key, subscription.source, self);

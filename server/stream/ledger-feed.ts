@@ -7,11 +7,12 @@ import type { Gateway } from '../orders/engine.js';
 import { ledgerUpdateRows } from '../orders/info/ledger-updates.js';
 import { MAX_LEDGER_UPDATES } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
+import type { FirstReads, OnRead } from './first-reads.js';
 import { channelFrame, type UpdateListener } from './send-queue.js';
 
 /** Deposits and executed withdrawals by account: the latest first, then each later one once. */
 interface LedgerFeed {
-  subscribe(user: Address, listener: UpdateListener): void;
+  subscribe(user: Address, listener: UpdateListener, onRead: OnRead): void;
   unsubscribe(user: Address, listener: UpdateListener): void;
   /** Generations became durable. */
   onGenerations(range: { from: number; to: number }): void;
@@ -22,6 +23,7 @@ interface LedgerFeedDeps {
   db: Db;
   clock: () => number;
   logger: GatewayLogger;
+  firstReads: FirstReads;
 }
 
 /** Newest generation that a subscription was sent; null while its first frame is being read. */
@@ -35,17 +37,19 @@ const CHANNEL = 'userNonFundingLedgerUpdates';
 const PAGE = 1_000;
 
 /** `nextSeq` numbers events over all feeds of the process. */
-export function createLedgerFeed({ gateway, db, clock, logger }: LedgerFeedDeps, nextSeq: () => number): LedgerFeed {
+export function createLedgerFeed(deps: LedgerFeedDeps, nextSeq: () => number): LedgerFeed {
+  const { gateway, db, clock, logger, firstReads } = deps;
   const cursors = new Map<Address, Map<UpdateListener, Cursor>>();
   let telling: Promise<void> = Promise.resolve();
 
-  async function sendFirst(user: Address, listener: UpdateListener, cursor: Cursor): Promise<void> {
+  async function sendFirst(user: Address, listener: UpdateListener, cursor: Cursor, onRead: OnRead): Promise<void> {
     const upTo = gateway.generation();
     const limit = MAX_LEDGER_UPDATES;
     try {
       const nonFundingLedgerUpdates = await readTx(db, async (q) =>
         ledgerUpdateRows(q, await newestLedgerUpdates(q, user, { upTo, limit }), gateway.markets()),
       );
+      onRead(nonFundingLedgerUpdates);
       if (cursors.get(user)?.get(listener) !== cursor) return;
       listener.queue.reply(channelFrame(CHANNEL, { isSnapshot: true, user, nonFundingLedgerUpdates }));
     } catch (error) {
@@ -88,14 +92,16 @@ export function createLedgerFeed({ gateway, db, clock, logger }: LedgerFeedDeps,
   }
 
   return {
-    subscribe(user, listener) {
+    subscribe(user, listener, onRead) {
       const cursor: Cursor = { upTo: null, waiting: [] };
       const own = cursors.get(user) ?? new Map<UpdateListener, Cursor>();
       cursors.set(user, own.set(listener, cursor));
-      void sendFirst(user, listener, cursor);
+      firstReads.add(listener, cursor, () => sendFirst(user, listener, cursor, onRead));
     },
     unsubscribe(user, listener) {
       const own = cursors.get(user);
+      const cursor = own?.get(listener);
+      if (cursor !== undefined) firstReads.drop(listener, cursor);
       own?.delete(listener);
       if (own?.size === 0) cursors.delete(user);
     },

@@ -8,13 +8,14 @@ import { mergedFills, mergedPage, userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { channelFrame, type EventFrame, type UpdateListener } from './send-queue.js';
+import { createFirstReads, type OnRead } from './first-reads.js';
 import { createLedgerFeed } from './ledger-feed.js';
 import type { Subscription } from './subscription.js';
 
 /** Order updates and fills by user, in the order in which they became durable, each event serialised once. */
 export interface UpdateFeed {
   /** Sends every later update. For fills it first sends the latest ones; then each later one exactly once. */
-  subscribe(subscription: UserSubscription, listener: UpdateListener): void;
+  subscribe(subscription: UserSubscription, listener: UpdateListener, onRead?: OnRead): void;
   unsubscribe(subscription: UserSubscription, listener: UpdateListener): void;
   onEvent(event: GatewayEvent): void;
   /** Number of the newest event. */
@@ -56,7 +57,8 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   const orderListeners = new Map<Address, Set<UpdateListener>>();
   const fillListeners = new Map<Address, Set<FillCursor>>();
   const historyListeners = new Map<Address, Set<HistoryCursor>>();
-  const ledger = createLedgerFeed(deps, () => (seq += 1));
+  const firstReads = createFirstReads();
+  const ledger = createLedgerFeed({ ...deps, firstReads }, () => (seq += 1));
   const jobs: (() => void | Promise<void>)[] = [];
   let working = false;
   let seq = 0;
@@ -106,9 +108,10 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   }
 
   /** Changes during the read are sent after it, and may be in it already; the newest status of an order counts. */
-  async function sendHistory(user: Address, cursor: HistoryCursor): Promise<void> {
+  async function sendHistory(user: Address, cursor: HistoryCursor, onRead: OnRead): Promise<void> {
     try {
       const orderHistory = await orderHistoryOf(user, { gateway, db });
+      onRead(orderHistory);
       if (historyListeners.get(user)?.has(cursor) !== true) return;
       const { queue } = cursor.listener;
       queue.reply(channelFrame('userHistoricalOrders', { isSnapshot: true, user, orderHistory }));
@@ -168,12 +171,13 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   }
 
   /** Reads what is durable and applied by now; later generations come as events. */
-  async function sendSnapshot(cursor: FillCursor): Promise<void> {
+  async function sendSnapshot(cursor: FillCursor, onRead: OnRead): Promise<void> {
     const { listener } = cursor;
     const { user, aggregated } = cursor.subscription;
     const upTo = gateway.generation();
     try {
       const rows = await userOrderFills(db.reads, user, MAX_USER_FILLS, { after: 0, upTo, skip: 0 });
+      onRead(rows);
       if (fillListeners.get(user)?.has(cursor) !== true) return;
       const fills = (aggregated ? mergedPage(rows) : rows).map((fill) => userFillJson(fill, gateway));
       listener.queue.reply(channelFrame('userFills', { isSnapshot: true, user, fills }));
@@ -201,31 +205,41 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     orderListeners.set(user, (orderListeners.get(user) ?? new Set<UpdateListener>()).add(listener));
   }
 
-  function beginHistory(user: Address, listener: UpdateListener): void {
+  function beginHistory(user: Address, listener: UpdateListener, onRead: OnRead): void {
     const cursor: HistoryCursor = { listener, waiting: [] };
     historyListeners.set(user, (historyListeners.get(user) ?? new Set<HistoryCursor>()).add(cursor));
-    void sendHistory(user, cursor);
+    firstReads.add(listener, cursor, () => sendHistory(user, cursor, onRead));
   }
 
   /** Events begin with the next one; of fills the latest are sent first. */
-  function beginFills(subscription: UserSubscription, listener: UpdateListener): void {
+  function beginFills(subscription: UserSubscription, listener: UpdateListener, onRead: OnRead): void {
     const { type, user } = subscription;
     const upTo = type === 'userEvents' ? gateway.generation() : null;
     const cursor: FillCursor = { subscription, listener, upTo, waiting: [] };
     fillListeners.set(user, (fillListeners.get(user) ?? new Set<FillCursor>()).add(cursor));
-    if (upTo === null) void sendSnapshot(cursor);
+    if (upTo === null) firstReads.add(listener, cursor, () => sendSnapshot(cursor, onRead));
+  }
+
+  /** Takes cursors out, and what they wait for. */
+  function forget<T extends FillCursor | HistoryCursor>(
+    sets: Map<Address, Set<T>>,
+    user: Address,
+    isMeant: (cursor: T) => boolean,
+  ): void {
+    for (const cursor of sets.get(user) ?? []) if (isMeant(cursor)) firstReads.drop(cursor.listener, cursor);
+    without(sets, user, isMeant);
   }
 
   return {
-    subscribe(subscription, listener) {
+    subscribe(subscription, listener, onRead = () => undefined) {
       const { type, user } = subscription;
       switch (type) {
         case 'orderUpdates':
           return beginOrders(user, listener);
         case 'userHistoricalOrders':
-          return beginHistory(user, listener);
+          return beginHistory(user, listener, onRead);
         case 'userNonFundingLedgerUpdates':
-          return ledger.subscribe(user, listener);
+          return ledger.subscribe(user, listener, onRead);
         case 'userFundings':
           return listener.queue.reply(channelFrame(type, { isSnapshot: true, user, fundings: [] }));
         case 'notification':
@@ -233,7 +247,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
           return;
         case 'userFills':
         case 'userEvents':
-          beginFills(subscription, listener);
+          beginFills(subscription, listener, onRead);
       }
     },
     unsubscribe(subscription, listener) {
@@ -241,8 +255,8 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
       if (type === 'userNonFundingLedgerUpdates') return ledger.unsubscribe(user, listener);
       if (type === 'orderUpdates') return without(orderListeners, user, (one) => one === listener);
       if (type === 'userHistoricalOrders')
-        return without(historyListeners, user, (cursor) => cursor.listener === listener);
-      without(fillListeners, user, (cursor) => cursor.listener === listener && cursor.subscription.key === key);
+        return forget(historyListeners, user, (cursor) => cursor.listener === listener);
+      forget(fillListeners, user, (cursor) => cursor.listener === listener && cursor.subscription.key === key);
     },
     onEvent(event) {
       if (event.type === 'generations') {

@@ -13,7 +13,7 @@ import { SWAP_ENDPOINTS } from '../../server/swap/endpoints.js';
 const ONCE = { name: 'test', requests: 1, windowSec: 60 };
 type Table = readonly ServedEndpoint<unknown>[];
 const TABLES: [table: Table, deps: () => unknown][] = [
-  [READ_ENDPOINTS as Table, () => ({ limits: readLimits(1) })],
+  [READ_ENDPOINTS as Table, () => ({ limits: readLimits(1), nowMs: () => 0 })],
   [
     SWAP_ENDPOINTS as Table,
     () => ({ limits: { tokens: ONCE, quotes: ONCE, orders: ONCE, submissions: ONCE }, nowMs: () => 0 }),

@@ -186,6 +186,61 @@ forOneDatabase((name, open) =>
       await expectNew(FILLS, two);
     });
 
+    it('fills, and none that a reversal took back while they were read for another key', async () => {
+      await fill(3, 1);
+      const { store } = server.deps;
+      let meanwhile = () => fill(4, 2);
+      server.deps.store = {
+        ...store,
+        async newestFill(market) {
+          const key = await store.newestFill(market);
+          await meanwhile();
+          meanwhile = () => Promise.resolve();
+          return key;
+        },
+      };
+      const numbers = async (): Promise<number[]> =>
+        ((await server.get(FILLS)).body as { fill_seq: number }[]).map(({ fill_seq: fillSeq }) => fillSeq);
+      expect(await numbers()).to.deep.equal([1, 2]);
+      // What a reversal leaves: the key of before is the newest one's again.
+      for (const table of ['order_fills', 'fills'] as const) await db.knex(table).where({ fill_seq: 2 }).delete();
+      expect(await numbers()).to.deep.equal([1]);
+    });
+
+    it('fills, and none that a reversal took back before they were asked for', async () => {
+      await fill(3, 1);
+      const { store } = server.deps;
+      const reading = Promise.withResolvers<void>();
+      const goOn = Promise.withResolvers<void>();
+      const late =
+        <A extends unknown[], T>(read: (...of: A) => Promise<T>) =>
+        async (...of: A): Promise<T> => {
+          const found = await read(...of);
+          reading.resolve();
+          await goOn.promise;
+          return found;
+        };
+      let meanwhile = () => fill(4, 2);
+      server.deps.store = {
+        ...store,
+        ...{ fillsPage: late(store.fillsPage), newestFills: late(store.newestFills) },
+        async newestFill(market) {
+          const key = await store.newestFill(market);
+          await meanwhile();
+          meanwhile = () => Promise.resolve();
+          return key;
+        },
+      };
+      const first = server.get(FILLS);
+      await reading.promise;
+      for (const table of ['order_fills', 'fills'] as const) await db.knex(table).where({ fill_seq: 2 }).delete();
+      const second = server.get(FILLS);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      goOn.resolve();
+      await first;
+      expect((await second).body).to.have.length(1);
+    });
+
     it('fees, which are read once per generation however many ask, and again when reading failed', async () => {
       const { store } = server.deps;
       let reads = 0;

@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * One posted curve
-         * @description Its words, the pieces that they say, what became of it, and, once it can not be executed any more, the book behind it if a fill hit it: with the fills on it, anyone can derive their decompositions again.
+         * @description Its words, the pieces that they say, what became of it, and, once it can not be executed any more, the book behind it if a fill hit it: with the fills on it, anyone can derive their decompositions again. It takes 4 points, and one more for each full 50 orders of its book.
          */
         get: operations["getV0CurvesPairCurveSeq"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         };
         /**
          * Candles of a market, at most 5000
-         * @description Oldest first, from the one that contains `from` to the one that contains `to`. There is one for every interval since the first trade; one without a trade has the last price before it. Weeks begin on Mondays, and all intervals in UTC.
+         * @description Oldest first, from the one that contains `from` to the one that contains `to`. There is one for every interval since the first trade; one without a trade has the last price before it. Weeks begin on Mondays, and all intervals in UTC. It takes 2 points, and one more for each full 60 candles.
          */
         get: operations["getV0CandlesPair"];
         put?: never;
@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * Fills of a market, newest last, at most 1000
-         * @description The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are, or as `limit` says.
+         * @description The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are, or as `limit` says. It takes a point, and one more for each full 20 fills.
          */
         get: operations["getV0Fills"];
         put?: never;
@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * What the orders of an address were filled with, at most 1000
-         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says.
+         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says. It takes 2 points, and one more for each full 20 fills.
          */
         get: operations["getV0MakersMakerFills"];
         put?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Swaps that an address sent or signed, at most 1000
-         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says.
+         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are, or as `limit` says. It takes 2 points, and one more for each full 20 swaps.
          */
         get: operations["getV0TakersAddressSwaps"];
         put?: never;
@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * Volume, profit, markouts and shares of an address, per pair
-         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed.
+         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed. It takes 2 points, and one more for each full 2 days of a pair.
          */
         get: operations["getV0MakersMakerPerformance"];
         put?: never;
@@ -273,7 +273,7 @@ export interface paths {
         };
         /**
          * What the platform earned and what its transactions cost, per pair and day
-         * @description Residuals and input fees of fills, gas of posts and of signed orders' transactions, by day in UTC, at most 400 days. Gas counts on the day when its receipt was read.
+         * @description Residuals and input fees of fills, gas of posts and of signed orders' transactions, by day in UTC, at most 400 days. Gas counts on the day when its receipt was read. It takes 2 points, and one more for each full 2 days of a pair.
          */
         get: operations["getV0OperatorSummary"];
         put?: never;
@@ -293,7 +293,7 @@ export interface paths {
         };
         /**
          * What stopped the platform, when it went on, and what the chain took back
-         * @description The 20 newest halts, and the 5 newest reversals with the fills that they took back and the makers who had been told of them.
+         * @description The 20 newest halts, and the 5 newest reversals with the fills that they took back and the makers who had been told of them. It takes 2 points.
          */
         get: operations["getV0OperatorHalts"];
         put?: never;
@@ -313,7 +313,7 @@ export interface paths {
         };
         /**
          * Volume, fees and slippage of an address, per pair
-         * @description Of the swaps through our curves that it sent, and of signed orders that were executed for it on them.
+         * @description Of the swaps through our curves that it sent, and of signed orders that were executed for it on them. It takes 2 points, and one more for each full 20 days of a pair.
          */
         get: operations["getV0TakersAddressSummary"];
         put?: never;
@@ -333,7 +333,7 @@ export interface paths {
         };
         /**
          * Who was paid what in a fill
-         * @description Quote amounts of the legs plus the residual are the curve amount, to the unit. A number that is not attributed, or unknown, is pending.
+         * @description Quote amounts of the legs plus the residual are the curve amount, to the unit. A number that is not attributed, or unknown, is pending. It takes 4 points, and one more for each full 50 orders of its legs.
          */
         get: operations["getV0FillsFillSeqDecomposition"];
         put?: never;
@@ -353,7 +353,7 @@ export interface paths {
         };
         /**
          * Where withdrawals of an address stand, and its 100 newest custody events
-         * @description One row per served token. An amount that was requested is reserved until it is paid or dropped.
+         * @description One row per served token. An amount that was requested is reserved until it is paid or dropped. It takes 2 points.
          */
         get: operations["getV0MakersMakerWithdrawals"];
         put?: never;
@@ -2436,7 +2436,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -2740,7 +2740,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -2875,7 +2875,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -2996,7 +2996,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3097,7 +3097,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3218,7 +3218,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3332,7 +3332,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3401,7 +3401,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperatorHalts"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3498,7 +3498,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3609,7 +3609,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */
@@ -3719,7 +3719,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description RATE_LIMITED: come back after retry-after seconds */
+            /** @description RATE_LIMITED: too many requests, or too many points; come back after retry-after seconds */
             429: {
                 headers: {
                     /** @description requests per window */

@@ -1,10 +1,11 @@
 import { formatUnits } from '../../../core/amounts.js';
+import { openOf } from '../../../core/market-data/intervals.js';
 import { quoteUnitsFloor } from '../../../core/market.js';
 import type { Address, Market, Token } from '../../../core/types.js';
 import { withPoint } from '../../../core/wire/decimal.js';
 import { asAddress, asUint } from '../../../core/wire/shape.js';
 import { readTx } from '../../../ledger/db/db.js';
-import { lastCandleBefore } from '../../../ledger/market-data/candle-rows.js';
+import { closesAt } from '../../../ledger/market-data/closes.js';
 import type { Queryable } from '../../../ledger/types.js';
 import { ledgerUpdates, type LedgerUpdate } from '../../../ledger/views/ledger-updates.js';
 import { MAX_LEDGER_UPDATES } from '../limits.js';
@@ -30,29 +31,49 @@ export const userNonFundingLedgerUpdates: InfoHandler = (request, { db, gateway 
   return readTx(db, async (q) => ledgerUpdateRows(q, await ledgerUpdates(q, user, range), gateway.markets()));
 };
 
-/** Deposits and withdrawals as this wire writes them, in their order. */
+/** Deposits and withdrawals as this wire writes them, in their order. What they are worth is read for all of them together. */
 export async function ledgerUpdateRows(
   q: Queryable,
   updates: readonly LedgerUpdate[],
   markets: readonly Market[],
 ): Promise<object[]> {
-  const tokens = new Map(tokensOf(markets).map((token) => [token.address, token]));
-  const rows: object[] = [];
-  for (const update of updates) {
-    const token = tokens.get(update.token);
+  const tokens = new Map(tokensOf(markets).map((token) => [token.address, { token, market: valuing(markets, token) }]));
+  const known = updates.flatMap((update): Known[] => {
+    const of = tokens.get(update.token);
     // The ledger books no token that no listed pair trades.
-    if (token !== undefined) rows.push(await rowOf(q, { token, update, markets }));
-  }
-  return rows;
+    return of === undefined ? [] : [{ ...of, update }];
+  });
+  const prices = await pricesOf(q, known);
+  return known.map((one) => rowOf(one, prices));
 }
 
-interface Context {
+interface Known {
   token: Token;
   update: LedgerUpdate;
-  markets: readonly Market[];
+  /** The market whose trades say what the token is worth; none for USDC, and for a token that no pair trades for it. */
+  market: Market | undefined;
 }
 
-async function rowOf(q: Queryable, { token, update, markets }: Context): Promise<object> {
+const valuing = (markets: readonly Market[], token: Token): Market | undefined =>
+  markets.find(({ base, quote }) => base.address === token.address && quote.symbol === NAMED);
+
+/** Ticks of last trades, by market and minute. */
+type Prices = ReadonlyMap<number, ReadonlyMap<number, bigint>>;
+
+/** Prices of trades are kept by minute: a time's is the last one of its minute or of one before. */
+const minuteOf = ({ timeMs }: LedgerUpdate): number => openOf('1m', timeMs);
+
+async function pricesOf(q: Queryable, known: readonly Known[]): Promise<Prices> {
+  const minutes = new Map<number, Set<number>>();
+  for (const { market, update } of known)
+    if (market !== undefined) minutes.set(market.index, (minutes.get(market.index) ?? new Set()).add(minuteOf(update)));
+  const prices = new Map<number, Map<number, bigint>>();
+  for (const [market, own] of minutes) prices.set(market, await closesAt(q, market, [...own]));
+  return prices;
+}
+
+function rowOf(one: Known, prices: Prices): object {
+  const { token, update } = one;
   const { timeMs: time, txHash: hash } = update;
   const isDeposit = update.kind === 'deposited';
   const amount = withPoint(formatUnits(update.amountUnits, token.decimals));
@@ -64,17 +85,15 @@ async function rowOf(q: Queryable, { token, update, markets }: Context): Promise
   }
   const [from, to] = isDeposit ? [CHAIN, update.account] : [update.account, CHAIN];
   const delta = {
-    ...{ type: 'spotTransfer', token: token.symbol, amount, usdcValue: await valueOf(q, { token, update, markets }) },
+    ...{ type: 'spotTransfer', token: token.symbol, amount, usdcValue: valueOf(one, prices) },
     ...{ user: from, destination: to, fee: '0.0', nativeTokenFee: '0.0', nonce: null, feeToken: '' },
   };
   return { time, hash, delta };
 }
 
 /** Value of an amount in USDC at the last trade before, rounded down; zero when the token was never traded for USDC. */
-async function valueOf(q: Queryable, { token, update, markets }: Context): Promise<string> {
-  const market = markets.find(({ base, quote }) => base.address === token.address && quote.symbol === NAMED);
-  const candle =
-    market && (await lastCandleBefore(q, { market: market.index, interval: '1m', beforeMs: update.timeMs + 1 }));
-  if (market === undefined || !candle) return '0.0';
-  return withPoint(formatUnits(quoteUnitsFloor(market, candle.closeTicks, update.amountUnits), market.quote.decimals));
+function valueOf({ market, update }: Known, prices: Prices): string {
+  const ticks = market && prices.get(market.index)?.get(minuteOf(update));
+  if (market === undefined || ticks === undefined) return '0.0';
+  return withPoint(formatUnits(quoteUnitsFloor(market, ticks, update.amountUnits), market.quote.decimals));
 }

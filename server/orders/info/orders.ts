@@ -5,6 +5,7 @@ import { withPoint } from '../../../core/wire/decimal.js';
 import { coinOf } from './markets.js';
 import { asAddress, asCloid, asUint } from '../../../core/wire/shape.js';
 import type { InfoHandler, InfoDeps } from './types.js';
+import { afterSearch } from './weights.js';
 import { readTx } from '../../../ledger/db/db.js';
 import { lastFillsOf, readPastOid, readPastOrder } from '../../../ledger/orders/past-orders.js';
 import { MAX_CLOSED_ORDERS } from '../limits.js';
@@ -95,13 +96,18 @@ export async function orderHistoryOf(
  */
 export const orderStatus: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
-  const known = find(request.oid, user, deps) ?? (await findPast(request.oid, user, deps));
+  const known = find(request.oid, user, deps);
+  if (known !== undefined) return statusOf(known, user, deps);
+  return afterSearch(await statusOf(await findPast(request.oid, user, deps), user, deps));
+};
+
+async function statusOf(known: KnownOrder | undefined, user: Address, { gateway, db }: InfoDeps): Promise<object> {
   if (known === undefined || known.order.maker !== user) return { status: 'unknownOid' };
-  const order = frontendRow(deps.gateway.markets(), known.order);
-  const filledMs = known.stateMs ?? (await lastFillsOf(deps.db.reads, [known.order.oid])).get(known.order.oid);
+  const order = frontendRow(gateway.markets(), known.order);
+  const filledMs = known.stateMs ?? (await lastFillsOf(db.reads, [known.order.oid])).get(known.order.oid);
   const statusTimestamp = filledMs ?? known.order.placedMs;
   return { status: 'order', order: { order, status: known.state, statusTimestamp } };
-};
+}
 
 function find(oid: unknown, user: Address, { gateway }: InfoDeps): KnownOrder | undefined {
   if (typeof oid === 'string') return gateway.orderByCloid(user, asCloid(oid, 'oid').toLowerCase());

@@ -4,6 +4,7 @@ import { formatUnits } from '../../../core/amounts.js';
 import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
 import type { MakerFill, PartCursor } from '../../../ledger/market-data/history.js';
+import { COSTS, costsOf } from '../costs.js';
 import type { ReadDeps } from '../deps.js';
 import { addressOf, queryCursor, queryLimit, queryPair } from '../params.js';
 import { formatOf, type RowStreams } from '../row-stream.js';
@@ -72,6 +73,7 @@ export function makerFillsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
     if (format !== 'json')
       return streams.send<PartCursor>(ctx, format, COLUMNS, (after, limit) => read(after ?? before, limit));
     const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
+    costsOf(deps).add(ctx, COSTS.makerFills, rows.length);
     const name = next === null ? null : [next.timestampMs, next.market, next.fillSeq, next.partNo].join('-');
     const body: z.infer<typeof makerFillsSchema> = { maker, fills: rows, next: name };
     ctx.body = body;

@@ -1,9 +1,12 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
+import { stringify } from '../../../core/json.js';
 import type { Stop } from '../../../ledger/views/stops.js';
+import { sendText } from '../../rendered.js';
 import type { ReadDeps } from '../deps.js';
 import { lostBody, lostSchema } from '../lost.js';
 import { integerSchema } from '../schemas.js';
+import { sharedFor, STATUS_MAX_AGE_MS } from '../status.js';
 
 /** Most halts and most reversals of one answer. */
 const HALTS_LIMIT = 20;
@@ -31,16 +34,20 @@ export const operatorHaltsSchema = z
   })
   .meta({ id: 'OperatorHalts' });
 
-/** GET /v0/operator/halts: what stopped the platform, when it went on, and what the chain took back. */
+/**
+ * GET /v0/operator/halts: what stopped the platform, when it went on, and what the chain took back. What reversals took back may be thousands of fills,
+ * so that an answer is made at most once a second and shared.
+ */
 export function operatorHaltsHandler(deps: ReadDeps): RouterMiddleware {
-  return async (ctx) => {
+  const read = sharedFor(STATUS_MAX_AGE_MS, deps.nowMs, async (): Promise<string> => {
     const { halts, reversals } = await deps.store.stops({ halts: HALTS_LIMIT, reversals: REVERSALS_LIMIT });
     const body: z.infer<typeof operatorHaltsSchema> = {
       halts: halts.map(haltBody),
       reversals: reversals.map((one) => lostBody(one, deps.markets())),
     };
-    ctx.body = body;
-  };
+    return stringify(body);
+  });
+  return async (ctx) => sendText(ctx, await read());
 }
 
 const haltBody = ({ code, message, timeMs, byOperator, ended }: Stop) => ({

@@ -1,14 +1,18 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits, toSafeInt } from '../../../core/amounts.js';
+import { stringify } from '../../../core/json.js';
 import { unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
 import { totalOfDays, type GasSpent, type OperatorDay } from '../../../ledger/accounts/operator.js';
+import type { Span } from '../../../ledger/accounts/reads.js';
 import { badRequest } from '../../errors.js';
+import { createRemembered, sendText } from '../../rendered.js';
+import { COSTS, costsOf } from '../costs.js';
 import type { ReadDeps } from '../deps.js';
 import { queryPairs } from '../params.js';
 import { decimalSchema, integerSchema, pairSchema, signedDecimalSchema } from '../schemas.js';
-import { spanOf } from '../span.js';
+import { daysOf, spanOf } from '../span.js';
 
 const amountsSchema = z.strictObject({ base: decimalSchema, quote: decimalSchema });
 
@@ -56,19 +60,38 @@ export const operatorSummarySchema = z.strictObject({
 /** Decimals of the chain's native token. */
 const NATIVE_DECIMALS = 18;
 
-/** GET /v0/operator/summary?pair=&from=&to=: what the platform earned and what it cost, per pair and day. */
+/** How long an answer is shared by those who ask for the same pairs and days. */
+const SHARED_MS = 10_000;
+
+/**
+ * GET /v0/operator/summary?pair=&from=&to=: what the platform earned and what it cost, per pair and day. Every hour of every pair is read for it, and
+ * consoles ask for the same all the time: the newest answer is shared while the ledger stays the same. Gas comes without a generation, so that its
+ * figures may be a little older.
+ */
 export function operatorSummaryHandler(deps: ReadDeps): RouterMiddleware {
+  const remembered = createRemembered<string>();
   return async (ctx) => {
     const markets = queryPairs(ctx, deps.markets());
     const { interval, span } = spanOf(ctx, deps.nowMs());
     if (interval !== '1d') throw badRequest('the platform is summed up by day');
+    const of = [...markets.map(({ index }) => index), deps.markets().length, span.fromMs, span.toMs].join();
+    const key = `${of} ${await deps.store.ledgerVersion()} ${Math.floor(deps.nowMs() / SHARED_MS)}`;
+    const text = await remembered.get(key, async () => {
+      const body = await read(markets, span);
+      costsOf(deps).add(ctx, COSTS.operatorSummary, daysOf(span) * markets.length);
+      return stringify(body);
+    });
+    sendText(ctx, text);
+  };
+
+  async function read(markets: readonly Market[], span: Span): Promise<z.infer<typeof operatorSummarySchema>> {
     const summary = await deps.store.operatorSummary(markets, {
       all: deps.markets(),
       span,
       nativeToken: deps.deployment.wrappedNative,
       nowMs: deps.nowMs(),
     });
-    const body: z.infer<typeof operatorSummarySchema> = {
+    return {
       from_ms: span.fromMs,
       to_ms: span.toMs,
       pairs: summary.markets.map(({ market: index, days }) => {
@@ -82,8 +105,7 @@ export function operatorSummaryHandler(deps: ReadDeps): RouterMiddleware {
       }),
       gas: gasOf(summary.gasWei),
     };
-    ctx.body = body;
-  };
+  }
 }
 
 const gasOf = ({ poster, settler, executor }: GasSpent): z.infer<typeof gasSchema> => ({

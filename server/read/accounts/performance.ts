@@ -7,10 +7,11 @@ import { unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
 import type { MakerActivity } from '../../../ledger/accounts/reads.js';
 import { averagePrice, bpsOf, middlePrice, shareOf } from '../amounts.js';
+import { COSTS, costsOf } from '../costs.js';
 import type { ReadDeps } from '../deps.js';
 import { addressOf, queryPairs } from '../params.js';
 import { addressSchema, decimalSchema, integerSchema, pairSchema, signedDecimalSchema } from '../schemas.js';
-import { PERIODS, spanOf } from '../span.js';
+import { daysOf, PERIODS, spanOf } from '../span.js';
 
 const tradedSchema = z.strictObject({ base: decimalSchema, quote: decimalSchema });
 
@@ -84,6 +85,7 @@ export function performanceHandler(deps: ReadDeps): RouterMiddleware {
       markets.map(({ index }) => index),
       span,
     );
+    costsOf(deps).add(ctx, COSTS.performance, daysOf(span) * activity.length);
     const body: z.infer<typeof performanceSchema> = {
       maker,
       interval,

@@ -5,10 +5,11 @@ import { unitsToSize } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
 import type { TakerSum } from '../../../ledger/accounts/tables.js';
 import { bpsOf } from '../amounts.js';
+import { COSTS, costsOf } from '../costs.js';
 import type { ReadDeps } from '../deps.js';
 import { addressOf } from '../params.js';
 import { addressSchema, decimalSchema, integerSchema, pairSchema, signedDecimalSchema } from '../schemas.js';
-import { spanOf } from '../span.js';
+import { daysOf, spanOf } from '../span.js';
 import { badRequest } from '../../errors.js';
 
 const tradedSchema = z.strictObject({ base: decimalSchema, quote: decimalSchema });
@@ -49,6 +50,7 @@ export function takerSummaryHandler(deps: ReadDeps): RouterMiddleware {
     const { interval, span } = spanOf(ctx, deps.nowMs());
     if (interval !== '1d') throw badRequest('swaps are summed up by day');
     const activity = await deps.store.takerActivity(taker, span);
+    costsOf(deps).add(ctx, COSTS.takerSummary, daysOf(span) * activity.length);
     const body: z.infer<typeof takerSummarySchema> = {
       taker,
       from_ms: span.fromMs,

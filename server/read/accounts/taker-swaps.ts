@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { formatUnits } from '../../../core/amounts.js';
 import type { Address, Token } from '../../../core/types.js';
 import type { SwapCursor, TakerSwap } from '../../../ledger/market-data/history.js';
+import { COSTS, costsOf } from '../costs.js';
 import type { ReadDeps } from '../deps.js';
 import { fillJson } from '../fills.js';
 import { servedTokens } from '../limits.js';
@@ -63,6 +64,7 @@ export function takerSwapsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
       return streams.send<SwapCursor>(ctx, format, columns, (after, limit) => read(after ?? before, limit));
     }
     const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
+    costsOf(deps).add(ctx, COSTS.takerSwaps, rows.length);
     const name = next === null ? null : `${next.blockNumber}-${next.logIndex}`;
     const body: z.infer<typeof takerSwapsSchema> = { taker, swaps: rows, next: name };
     ctx.body = body;

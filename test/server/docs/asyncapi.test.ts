@@ -2,10 +2,12 @@ import asyncApiSpecs from '@asyncapi/specs';
 import { Ajv } from 'ajv';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { apiFiles, STREAM_DOC } from '../../../cli/api-doc.js';
 import { createApp } from '../../../server/app.js';
-import { listen } from '../../../server/listen.js';
+import { listen, type Listening } from '../../../server/listen.js';
 import { openApiRoutes } from '../../../server/openapi/routes.js';
 import { readLimits } from '../../../server/rate-limit.js';
 import { asyncApiDocument } from '../../../server/stream/document.js';
@@ -69,6 +71,60 @@ describe('The AsyncAPI document', () => {
     } finally {
       await server.close();
     }
+  });
+
+  describe('where no URL is configured', () => {
+    const INFO = { title: 't', version: '7', description: '', url: null };
+    let errors: unknown[];
+    let server: Listening;
+
+    beforeEach(async () => {
+      errors = [];
+      const logger = { info: () => undefined, error: (fields: unknown) => void errors.push(fields) };
+      const routes = openApiRoutes([], INFO, readLimits(1_000).read);
+      server = await listen(createApp({ routers: [routes], logger }), 0, '127.0.0.1');
+    });
+
+    afterEach(() => server.close());
+
+    /** Status, tag and body of the answer to a client that names this host. */
+    async function ask(host: string, tag = '"none"'): Promise<[number | undefined, string, string]> {
+      const asked = get(`${server.url}/asyncapi.json`, { headers: { host, 'if-none-match': tag } });
+      const [response] = (await once(asked, 'response')) as [IncomingMessage];
+      const body = (await response.toArray()).map(String).join('');
+      return [response.statusCode, response.headers.etag ?? '', body];
+    }
+
+    const textFor = (host: string): string =>
+      JSON.stringify(asyncApiDocument({ ...INFO, url: `http://${host}` }), null, 2);
+
+    it('names the host of the request, under a tag of its own', async () => {
+      const [, tag, body] = await ask('maker.example');
+      expect(body).to.equal(textFor('maker.example'));
+      expect((await ask('maker.example', tag))[0]).to.equal(304);
+      const [status, otherTag, other] = await ask('other.example:81', tag);
+      expect([status, other]).to.deep.equal([200, textFor('other.example:81')]);
+      expect(otherTag).to.not.equal(tag);
+    });
+
+    for (const host of ['no name', '1.2.3.4.5', '999.1.1.1', 'maker.example:99999', '[::::]'])
+      it(`names a host of its own for ${host}`, async () => {
+        const [status, , body] = await ask(host);
+        expect(errors).to.deep.equal([]);
+        expect([status, body.slice(0, 500)]).to.deep.equal([200, textFor('127.0.0.1:8080').slice(0, 500)]);
+      });
+
+    it('is made once, whatever hosts clients name', async () => {
+      const cpuOf = async (work: (i: number) => unknown): Promise<number> => {
+        const before = process.cpuUsage();
+        for (let i = 0; i < 50; i++) await work(i);
+        const { user, system } = process.cpuUsage(before);
+        return user + system;
+      };
+      const made = await cpuOf((i) => textFor(`host-${i}.example`));
+      const served = await cpuOf((i) => ask(`host-${i}.example`));
+      expect(served, `making it takes ${made} us`).to.be.lessThan(made / 2);
+    });
   });
 
   it('allows a subscription exactly when the server does', () => {

@@ -19,6 +19,16 @@ withGateway('Queries and messages that nobody signs', (suite) => {
   const query = (url: string) => post(`${url}/info`, SHORT);
   const order = (price: string) => signRequest(orderAction(limit(true, price, '0.01')), 1, suite.nextNonce());
 
+  /** Each over a connection of its own: what comes over one that a maker has signed over is not counted. */
+  async function ask(url: string, body: object): Promise<number> {
+    const headers = { 'content-type': 'application/json' };
+    const asked = request(`${url}/info`, { agent: false, method: 'POST', headers });
+    asked.end(JSON.stringify(body));
+    const [response] = (await once(asked, 'response')) as [AsyncIterable<Buffer> & { statusCode: number }];
+    for await (const chunk of response) expect(chunk.length).to.be.greaterThan(0);
+    return response.statusCode;
+  }
+
   async function spend(url: string): Promise<void> {
     for (let i = 0; i < PER_MINUTE / 2; i++) expect((await query(url)).status).to.equal(200);
   }
@@ -81,21 +91,22 @@ withGateway('Queries and messages that nobody signs', (suite) => {
     // Twenty, and one for each full twenty rows of 39 orders.
     const { url } = await start(4 * 21);
     for (let i = 0; i < 39; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
-    // Each over a connection of its own: what a maker has signed over is not counted.
-    const ask = async (): Promise<number> => {
-      const asked = request(`${url}/info`, {
-        agent: false,
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-      });
-      asked.end(JSON.stringify({ type: 'historicalOrders', user: addressOf(1) }));
-      const [response] = (await once(asked, 'response')) as [AsyncIterable<Buffer> & { statusCode: number }];
-      for await (const chunk of response) expect(chunk.length).to.be.greaterThan(0);
-      return response.statusCode;
-    };
     const statuses: number[] = [];
-    for (let i = 0; i < 5; i++) statuses.push(await ask());
+    for (let i = 0; i < 5; i++) statuses.push(await ask(url, { type: 'historicalOrders', user: addressOf(1) }));
     expect(statuses).to.deep.equal([200, 200, 200, 200, 429]);
+  });
+
+  it('weigh more when an order has to be searched for, and an order in memory does not', async () => {
+    const { url } = await start();
+    await post(`${url}/exchange`, order('2400'));
+    const status = { type: 'orderStatus', user: addressOf(1) };
+    const missing = `0x${'7'.repeat(32)}`;
+    const statuses: number[] = [];
+    for (const oid of [9_999, missing, missing]) statuses.push(await ask(url, { ...status, oid }));
+    // In memory, of whomever.
+    for (const user of [1, 2, 1, 2, 1]) statuses.push(await ask(url, { ...status, user: addressOf(user), oid: 1 }));
+    expect(statuses).to.deep.equal(Array<number>(8).fill(200));
+    expect(await ask(url, { ...status, oid: 1 })).to.equal(429);
   });
 
   it('over a connection whose last signature was a maker’s are its own, whoever shares the address', async () => {
