@@ -147,6 +147,7 @@ export function createWorld() {
   }
 
   const deps = {
+    nowMs: () => 0,
     markets: () => [MARKET],
     store: {
       explainedFill: (_market: number, fillSeq: number) => Promise.resolve(fills[fillSeq - 1] ?? null),
@@ -163,7 +164,9 @@ export function createWorld() {
   };
 
   async function answer<T>(handler: RouterMiddleware, params: Record<string, string>): Promise<T> {
-    const ctx = { params, query: { pair: PAIR }, body: null };
+    // Of the requests that an address has a minute, as the server's limiter says it.
+    const limited = { ip: '::1', response: { get: () => '6000' } };
+    const ctx = { ...limited, params, query: { pair: PAIR }, body: null };
     await handler(ctx as never, () => Promise.resolve());
     return json<T>(ctx.body);
   }
