@@ -3,6 +3,8 @@ import * as React from 'react';
 import { createElement } from 'react';
 import type { ComponentType, Context } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
+import type * as Wouter from 'wouter';
+import { register, type NamespacedUnregister } from 'tsx/esm/api';
 
 interface Drawn {
   /** What it says, with one space between its parts. */
@@ -11,9 +13,14 @@ interface Drawn {
   all(tag: string): Record<string, unknown>[];
 }
 
-/** One list, however often the loader of tests makes this module: components call the React that was set last. */
-const known = globalThis as { drawnElements?: { tag: unknown; props: Record<string, unknown> }[] };
+/** One of each, however often this module is made: components call the React that was set last. */
+const known = globalThis as {
+  drawnElements?: { tag: unknown; props: Record<string, unknown> }[];
+  drawnLoader?: NamespacedUnregister;
+};
 const elements = (known.drawnElements ??= []);
+/** `npm test` has translated what Node loads by itself, to which the console's files don't belong. */
+const loader = (known.drawnLoader ??= register({ namespace: 'drawn' }));
 
 // What compiles tests does not know the console's configuration, and calls React by its name.
 Object.assign(globalThis, {
@@ -27,16 +34,16 @@ Object.assign(globalThis, {
   },
 });
 
-/** Untyped: the console's types are those of a browser, which tests don't have. Imported as here, each module is there once. */
+/** Untyped: the console's types are those of a browser, which tests don't have. In one namespace, so that each module is there once. */
 const exportOf = async (file: string, name: string): Promise<unknown> =>
-  ((await import(new URL(`../../../web/src/${file}`, import.meta.url).href)) as Record<string, unknown>)[name];
+  ((await loader.import(`../../../web/src/${file}`, import.meta.url)) as Record<string, unknown>)[name];
 
 /** Draws the export `name` of a file of web/src, where the market and the deployment are those of `shown`. */
 export async function drawn(file: string, name: string, props: object, shown: object | null = null): Promise<Drawn> {
   const component = (await exportOf(file, name)) as ComponentType<object>;
   const Platform = (await exportOf('platform.ts', 'PlatformContext')) as Context<unknown>;
   const Shown = (await exportOf('market-context.ts', 'ShownContext')) as Context<unknown>;
-  const { Router } = await import('wouter');
+  const { Router } = (await loader.import('wouter', import.meta.url)) as typeof Wouter;
   const platform = { read: {}, stream: { state: () => 'open' }, onStreamState: () => () => undefined };
   const inMarket = createElement(Shown, { value: shown }, createElement(component, props));
   const inPlatform = createElement(Platform, { value: platform }, inMarket);
