@@ -160,15 +160,19 @@ export function createAuditor(
     }
   }
 
-  /** Whether the settlement of a claim was prepared before the chain, as far as anybody saw it, lost blocks. */
+  /**
+   * Whether the settlement that raised a claim was prepared before the chain, as far as anybody saw it, lost blocks. One that lowers it, as the
+   * operator asks for until one lands, puts no claim above its balance, whenever it was prepared.
+   */
   function isOfReorg({ maker, token }: { maker: string; token: string }): boolean {
     if (!mayFollowReorg('unbacked_claim')) return false;
-    const [newest] = rows<{ no: number | null }>(
-      'select max(settlement_no) as no from settlements where maker = ? and token = ?',
+    const raise = rows<{ no: number; amount_units: string; previous_units: string }>(
+      `select settlement_no as no, amount_units, previous_units from settlements
+       where maker = ? and token = ? order by settlement_no desc`,
       maker,
       token,
-    );
-    const preparedMs = settledMs.get(newest?.no ?? 0) ?? Number.NEGATIVE_INFINITY;
+    ).find((one) => BigInt(one.amount_units) > BigInt(one.previous_units));
+    const preparedMs = settledMs.get(raise?.no ?? 0) ?? Number.NEGATIVE_INFINITY;
     return preparedMs <= reorganisedMs() + REORG_GRACE_MS;
   }
 
