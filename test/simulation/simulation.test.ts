@@ -63,6 +63,31 @@ describe('a run that is gone on with', () => {
     expect(() => run('aa')).to.throw(RangeError, 'is no line of a run');
     rmSync(folder, { recursive: true });
   });
+
+  it('carries over what other code did only where the file says that no run differs, and runs again what found something', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'curvebook-resume-'));
+    const path = join(folder, 'seeds');
+    const run = (code: string) => resume(path, code, 100);
+    for (const seed of [1, 2]) run('aa').note({ seed, violations: [] });
+    run('aa').note({ seed: 3, violations: ['lost'] });
+    appendFileSync(path, `${JSON.stringify({ code: 'bb', sameRunsAs: 'aa', why: 'reports less' })}\n`);
+    expect([...run('bb').done.keys()]).to.deep.equal([1, 2]);
+    expect([...run('aa').done.keys()]).to.deep.equal([1, 2, 3]);
+    const next = run('bb');
+    for (const seed of [3, 4]) next.note({ seed, violations: [] });
+    next.compact();
+    expect([...run('bb').done.keys()]).to.deep.equal([1, 2, 3, 4]);
+    expect([...run('aa').done.keys()]).to.have.members([1, 2, 3]);
+    const lines = readFileSync(path, 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).to.deep.equal([
+      { code: 'bb', sameRunsAs: 'aa', why: 'reports less' },
+      { code: 'aa', blocks: 100, seed: 3, violations: ['lost'] },
+      { code: 'aa', blocks: 100, seed: 1, violations: [], to: 2 },
+      { code: 'bb', blocks: 100, seed: 3, violations: [], to: 4 },
+    ]);
+    expect(run('cc').done.size).to.equal(0);
+    rmSync(folder, { recursive: true });
+  });
 });
 
 describe('the rates of faults', () => {

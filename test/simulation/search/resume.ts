@@ -14,8 +14,18 @@ interface Done {
   violations: readonly string[];
 }
 
+/**
+ * Says that runs of `code` are those of `sameRunsAs`, and why, for a change after which no run differs and none violates more than before: a
+ * judge that only observes and now reports less. Runs that found something are not carried over, but run again.
+ */
+interface Same {
+  code: string;
+  sameRunsAs: string;
+  why: string;
+}
+
 interface Resumed {
-  /** Those of the same code and length that ran before, by seed. */
+  /** Those of the same code and length that ran before, by seed, and what was carried over. */
   readonly done: ReadonlyMap<number, Done>;
   /** Lines of other code or another length, which are left as they are. */
   readonly others: number;
@@ -45,8 +55,12 @@ export function resume(path: string, code: string, blocks: number): Resumed {
   const lines = text.split('\n');
   // What comes after the last end of a line was cut off when the run was stopped: that seed runs again.
   const torn = lines.pop()!;
-  const noted = lines.map((line, i) => parse(line, `${path}:${i + 1}`));
-  const own = noted.filter((one) => one.code === code && one.blocks === blocks);
+  const read = lines.map((line, i) => parse(line, `${path}:${i + 1}`));
+  const noted = read.filter((one): one is Done => 'seed' in one);
+  const sames = read.filter((one): one is Same => 'sameRunsAs' in one);
+  const carried = new Set(sames.filter((one) => one.code === code).map(({ sameRunsAs }) => sameRunsAs));
+  const counts = (one: Done): boolean => one.code === code || (carried.has(one.code) && one.violations.length === 0);
+  const own = noted.filter((one) => counts(one) && one.blocks === blocks);
   const others = noted.filter((one) => !own.includes(one));
   const done = new Map(own.flatMap((one) => seedsOf(one).map((seed) => [seed, { ...one, seed }])));
   let gap = torn === '' ? '' : '\n';
@@ -61,23 +75,24 @@ export function resume(path: string, code: string, blocks: number): Resumed {
     },
     compact() {
       const ranges: Done[] = [];
-      for (const { seed, violations } of [...done.values()].sort((a, b) => a.seed - b.seed)) {
+      for (const one of [...done.values()].sort((a, b) => a.seed - b.seed)) {
         const last = ranges.at(-1);
-        const isNext = last !== undefined && (last.to ?? last.seed) === seed - 1;
-        if (isNext && last.violations.length + violations.length === 0) last.to = seed;
-        else ranges.push({ code, blocks, seed, violations });
+        const isNext = last?.code === one.code && (last.to ?? last.seed) === one.seed - 1;
+        if (isNext && last.violations.length + one.violations.length === 0) last.to = one.seed;
+        else ranges.push({ code: one.code, blocks, seed: one.seed, violations: one.violations });
       }
       const kept = others.filter((one) => one.seed > 0);
-      writeFileSync(`${path}.new`, [...kept, ...ranges].map((one) => `${JSON.stringify(one)}\n`).join(''));
+      writeFileSync(`${path}.new`, [...sames, ...kept, ...ranges].map((one) => `${JSON.stringify(one)}\n`).join(''));
       renameSync(`${path}.new`, path);
     },
   };
 }
 
-function parse(line: string, where: string): Done {
+function parse(line: string, where: string): Done | Same {
   // Behind a line that was cut off stands an end of its own.
   try {
-    const one = JSON.parse(line) as Done;
+    const one = JSON.parse(line) as Done & Same;
+    if ([one.code, one.sameRunsAs, one.why].every((part) => typeof part === 'string')) return one;
     if (typeof one.seed === 'number' && typeof one.code === 'string' && Array.isArray(one.violations)) return one;
   } catch {
     if (line.startsWith('{')) return { code: '', blocks: 0, seed: 0, violations: [] };
