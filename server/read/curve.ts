@@ -71,7 +71,7 @@ export const curveSchema = z
         bids: z.array(segmentSchema),
       })
       .nullable(),
-    /** The book behind the curve, once it can't be executed any more and if a fill hit it. */
+    /** The book behind the curve, if a fill hit it, and once neither it nor a touch that prolongs it can be executed any more. */
     snapshot: snapshotSchema.nullable(),
   })
   .meta({ id: 'PostedCurve' });
@@ -91,7 +91,8 @@ export function curveHandler(deps: ReadDeps): RouterMiddleware {
   };
 }
 
-function curveBody(market: Market, { post, publication, raised, snapshot, landedSeq, headSec }: PostedCurve): object {
+function curveBody(market: Market, curve: PostedCurve): object {
+  const { post, publication, raised, snapshot, isProlonged, landedSeq, headSec } = curve;
   const state = publicationState(post, { signed: true, landedSeq, headSec });
   return {
     pair: market.pair,
@@ -106,7 +107,7 @@ function curveBody(market: Market, { post, publication, raised, snapshot, landed
     raised_ask: unitsToSize(market, raised.ask),
     raised_bid: unitsToSize(market, raised.bid),
     prepared: publication === null ? null : preparedBody(market, publication),
-    snapshot: snapshot === null || state === 'landed' ? null : snapshotBody(market, snapshot),
+    snapshot: snapshot === null || state === 'landed' || isProlonged ? null : snapshotBody(market, snapshot),
   };
 }
 

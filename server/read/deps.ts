@@ -103,6 +103,8 @@ export interface PostedCurve {
   raised: RaisedUnits;
   /** The book that it was cut from, kept only if a fill hit it. */
   snapshot: MarketSnapshot | null;
+  /** A later curve of the same book, such as a touch of this one, can be executed, or may land and then be. */
+  isProlonged: boolean;
   /** Highest seq of the market that landed, and the time of the last scanned block. */
   landedSeq: number;
   headSec: number;

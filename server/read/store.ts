@@ -11,7 +11,12 @@ import { readLogHolders } from '../../ledger/db/writers.js';
 import { readPlatform } from '../../ledger/views/platform.js';
 import { readStops } from '../../ledger/views/stops.js';
 import { readPosted, raisedBy } from '../../ledger/publications/raises.js';
-import { landedSeq, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
+import {
+  landedSeq,
+  readPostSeen,
+  readPublication,
+  readPublications,
+} from '../../ledger/publications/publication-log.js';
 import { lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { Db, LogName, Queryable } from '../../ledger/types.js';
 import { createAccountStates } from './account-states.js';
@@ -62,18 +67,26 @@ export function createReadStore(db: Db): ReadStore {
   };
 }
 
+/** More curves than are under way at a time. */
+const UNDER_WAY_MAX = 100;
+
 async function postedCurve(q: Queryable, market: number, seq: number): Promise<PostedCurve | null> {
   const post = await readPostSeen(q, market, seq);
   if (post === null) return null;
   const head = await lastGeneration(q);
+  const headSec = Math.floor((head?.blockTimestampMs ?? 0) / 1_000);
   const publication = await readPublication(q, market, seq);
   const posted = await readPosted(q, market, seq);
+  const landed = await landedSeq(q, market);
+  const range = { market, afterSeq: Math.max(seq, landed - 1), limit: UNDER_WAY_MAX };
+  const later = publication === null ? [] : await readPublications(q, range);
   return {
     post,
     publication,
     raised: publication === null || posted === null ? NOTHING_RAISED : raisedBy(publication, posted),
     snapshot: await readSnapshot(q, market, seq),
-    landedSeq: await landedSeq(q, market),
-    headSec: Math.floor((head?.blockTimestampMs ?? 0) / 1_000),
+    isProlonged: later.some((one) => one.snapshotHash === publication?.snapshotHash && one.deadlineSec > headSec),
+    landedSeq: landed,
+    headSec,
   };
 }

@@ -89,6 +89,7 @@ export function createWorld() {
       },
       raised: root.raised,
       snapshot: null,
+      isProlonged: false,
       landedSeq: 0,
       headSec: 0,
     });
