@@ -26,7 +26,7 @@ export interface NewOrder {
   cloid?: string;
 }
 
-/** What became of one entry of a batch. */
+/** What became of one entry of a batch. An error `NO_ANSWER`: the answer does not say it, so that the entry may have been stored. */
 export type EntryResult = { oid: number | null; error: null } | { oid: null; error: CurvebookError };
 
 export interface MakerOptions extends HttpOptions {
@@ -87,7 +87,8 @@ export function createMakerClient(options: MakerOptions): MakerClient {
     const { body } = await http('/exchange', { method: 'POST', body: { action, nonce, signature } });
     const { status, response } = (body ?? {}) as { status?: unknown; response?: unknown };
     if (status === 'ok') return response;
-    throw refusal(typeof response === 'string' ? response : 'the action was refused');
+    if (status === 'err' && typeof response === 'string') throw refusal(response);
+    throw unsaid();
   }
 
   async function act(action: WireAction): Promise<unknown> {
@@ -98,10 +99,9 @@ export function createMakerClient(options: MakerOptions): MakerClient {
 
   async function entries(action: WireAction, count: number): Promise<EntryResult[]> {
     const response = await act(action);
-    const { data } = (response ?? {}) as { data?: { statuses?: unknown } };
-    const statuses = data?.statuses;
-    if (!Array.isArray(statuses)) return Array.from({ length: count }, () => ({ oid: null, error: null }));
-    return statuses.map(resultOf);
+    const { data } = (response ?? {}) as { data?: { statuses?: unknown } | null };
+    const statuses: readonly unknown[] = Array.isArray(data?.statuses) ? data.statuses : [];
+    return Array.from({ length: count }, (_, i) => resultOf(statuses[i]));
   }
 
   async function wireOrder({ pair, side, price, size, tif = 'Alo', cloid }: NewOrder): Promise<WireOrder> {
@@ -238,11 +238,16 @@ function refusal(text: string): CurvebookError {
   return new CurvebookError(code, message);
 }
 
+/** An answer that does not say whether the action was stored. */
+const unsaid = (): CurvebookError =>
+  new CurvebookError('NO_ANSWER', 'the answer does not say what became of the action; it may have been stored');
+
 function resultOf(status: unknown): EntryResult {
-  if (typeof status !== 'object' || status === null) return { oid: null, error: null };
-  const { error, resting } = status as { error?: unknown; resting?: { oid?: unknown } };
+  if (status === 'success') return { oid: null, error: null };
+  const { error, resting } = (status ?? {}) as { error?: unknown; resting?: { oid?: unknown } | null };
   if (typeof error === 'string') return { oid: null, error: refusal(error) };
-  return { oid: typeof resting?.oid === 'number' ? resting.oid : null, error: null };
+  const oid = resting?.oid;
+  return typeof oid === 'number' ? { oid, error: null } : { oid: null, error: unsaid() };
 }
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';

@@ -136,7 +136,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     signal?.throwIfAborted();
     const signature = await signed({ ...typed, message: { ...typed.message } });
     signal?.throwIfAborted();
-    const order = { clientOrderId: crypto.randomUUID(), orderId: null, validToSec };
+    const order = { clientOrderId: newId(), orderId: null, validToSec };
     const body = { quoteId: id, signature, clientOrderId: order.clientOrderId, approvalSignature };
     let isUnknown = false;
     for (let left = SUBMISSIONS - 1; ; left -= 1) {
@@ -271,6 +271,15 @@ const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener('abort', done);
     if (signal?.aborted === true) done();
   });
+
+/** A random UUID of version 4; `crypto.randomUUID` is missing on pages that are served over plain HTTP. */
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
 
 const fieldsOf = (answer: unknown): Record<string, unknown> => Object(answer) as Record<string, unknown>;
 

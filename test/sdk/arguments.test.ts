@@ -202,6 +202,39 @@ describe('what a server says that means nothing', () => {
     expect([await codeOf(maker.order([order])), posts.length]).to.deep.equal([null, 1]);
   });
 
+  it('is an answer to an action that does not say what became of it', async () => {
+    const resting = { resting: { oid: 7 } };
+    const unsaid = [null, 'NO_ANSWER'] as const;
+    for (const [statuses, ...results] of [
+      [
+        [resting, { error: 'off_tick: no' }],
+        [7, null],
+        [null, 'off_tick'],
+      ],
+      [[resting], [7, null], unsaid],
+      [[{ resting: null }, 'success'], unsaid, [null, null]],
+      [[{ resting: { oid: '7' } }, 5], unsaid, unsaid],
+      [[null, resting, resting], unsaid, [7, null]],
+      ['none', unsaid, unsaid],
+      [undefined, unsaid, unsaid],
+    ] as const) {
+      const answer = { status: 'ok', response: { type: 'order', data: { statuses } } };
+      const { maker } = clients({ answers: { '/exchange': answer } });
+      const made = await maker.order([order, order]);
+      expect(
+        made.map(({ oid, error }) => [oid, error?.code ?? null]),
+        JSON.stringify(statuses),
+      ).to.deep.equal(results);
+    }
+    for (const answer of [null, {}, { status: 'ok?' }, { status: 'err' }, { status: 'err', response: {} }, []]) {
+      const { maker } = clients({ answers: { '/exchange': answer } });
+      expect(await codeOf(maker.order([order])), JSON.stringify(answer)).to.equal('NO_ANSWER');
+      expect(await codeOf(maker.scheduleCancel(null)), JSON.stringify(answer)).to.equal('NO_ANSWER');
+    }
+    const { maker } = clients({ answers: { '/exchange': { status: 'err', response: 'not_ready: wait' } } });
+    expect(await codeOf(maker.order([order]))).to.equal('not_ready');
+  });
+
   it('is a quote that is not signed', async () => {
     for (const typedData of [
       undefined,

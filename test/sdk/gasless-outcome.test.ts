@@ -88,6 +88,22 @@ const clientOrderIdOf = (post: string | undefined): string =>
   (JSON.parse(post ?? '{}') as { clientOrderId: string }).clientOrderId;
 
 describe('what became of a gasless order', () => {
+  it('is asked for by an id of its own, on pages over plain HTTP too, which have no crypto.randomUUID', async () => {
+    const own = Object.getOwnPropertyDescriptor(crypto, 'randomUUID');
+    Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true });
+    try {
+      const [one, other] = [takerOf({}), takerOf({})];
+      for (const { taker } of [one, other]) await taker.swapGasless(limit);
+      const ids = [one, other].map(({ posts }) => clientOrderIdOf(posts[0]));
+      for (const id of ids)
+        expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect(new Set(ids).size).to.equal(2);
+    } finally {
+      if (own === undefined) Reflect.deleteProperty(crypto, 'randomUUID');
+      else Object.defineProperty(crypto, 'randomUUID', own);
+    }
+  });
+
   it('is asked again where the answer does not say it: a reader that lags, something in between, a status nobody knows', async () => {
     const unclear: Reply[] = [
       notFound,
