@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createStream } from '../../sdk/src/stream.js';
 import type { Stream } from '../../sdk/src/stream.js';
+import { streamSockets } from '../support/api/stream-sockets.js';
 
 const USER = `0x${'1'.repeat(40)}`;
 const ORDERS = { type: 'orderUpdates', user: USER } as const;
@@ -12,41 +13,11 @@ const nothing = () => undefined;
 /** Timers that would keep a program running. */
 const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
 
-/** Sockets in the order in which they were opened; a test opens, answers and loses them. */
-function sockets() {
-  const opened: Socket[] = [];
-  class Socket {
-    onopen: (() => void) | null = null;
-    onmessage: ((message: { data: string }) => void) | null = null;
-    onclose: (() => void) | null = null;
-    readonly sent: string[] = [];
-    isClosed = false;
-    constructor() {
-      opened.push(this);
-    }
-    send(text: string): void {
-      if (this.isClosed) throw new Error('sent over a closed socket');
-      this.sent.push(text);
-    }
-    close(): void {
-      this.isClosed = true;
-      this.onclose?.();
-    }
-    say(frame: unknown): void {
-      this.onmessage?.({ data: JSON.stringify(frame) });
-    }
-    take(subscription: object): void {
-      this.say({ channel: 'subscriptionResponse', data: { method: 'subscribe', subscription } });
-    }
-  }
-  return { opened, WebSocket: Socket as unknown as typeof globalThis.WebSocket };
-}
-
 describe('a stream that ends', () => {
   it('leaves no timer and calls nothing more when it is closed while it tells of a loss', () => {
     for (const closesAt of ['onState', 'onLoss']) {
       const before = timers();
-      const { opened, WebSocket } = sockets();
+      const { opened, WebSocket } = streamSockets();
       const calls: string[] = [];
       const stream: Stream = createStream('http://server', {
         WebSocket,
@@ -69,7 +40,7 @@ describe('a stream that ends', () => {
   });
 
   it('calls nothing more when it is closed while it tells of a frame or of an answer', () => {
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const calls: string[] = [];
     const stream = createStream('http://server', { WebSocket, onError: () => calls.push('error') });
     const closing = (name: string) => () => {
@@ -82,7 +53,7 @@ describe('a stream that ends', () => {
     socket.say({ channel: 'allMids', data: { mids: {} } });
     expect(calls).to.deep.equal(['a']);
 
-    const other = sockets();
+    const other = streamSockets();
     const resuming = createStream('http://server', { WebSocket: other.WebSocket });
     const resumes: string[] = [];
     for (const name of ['a', 'b'])
@@ -96,7 +67,7 @@ describe('a stream that ends', () => {
   });
 
   it('calls no listener whose subscription another one has just ended', () => {
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const calls: string[] = [];
     const stream = createStream('http://server', { WebSocket });
     const ends: (() => void)[] = [];
@@ -117,7 +88,7 @@ describe('a stream that ends', () => {
 
   it('waits for no retry when its last subscription has ended, and connects for the next one', () => {
     const before = timers();
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const stream = createStream('http://server', { WebSocket });
     const end = stream.subscribe(MIDS, nothing);
     opened[0]!.close();
@@ -132,7 +103,7 @@ describe('a stream that ends', () => {
 
   it('connects again although a listener throws, and that of errors, too', () => {
     const before = timers();
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const fail = () => {
       throw new Error('of a listener');
     };
@@ -152,7 +123,7 @@ describe('a stream that ends', () => {
   });
 
   it('tells of a listener whose promise fails, and does not end with it', async () => {
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const errors: string[] = [];
     const stream = createStream('http://server', { WebSocket, onError: ({ message }) => errors.push(message) });
     // eslint-disable-next-line @typescript-eslint/no-misused-promises -- what is tested: types allow it
@@ -165,7 +136,7 @@ describe('a stream that ends', () => {
   });
 
   it('asks once for what is subscribed to when it has just opened', () => {
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const stream: Stream = createStream('http://server', {
       WebSocket,
       onState: (state) => {
@@ -174,13 +145,13 @@ describe('a stream that ends', () => {
     });
     stream.subscribe(MIDS, nothing);
     opened[0]!.onopen?.();
-    const asked = opened[0]!.sent.map((text) => (JSON.parse(text) as { subscription: { type: string } }).subscription);
+    const asked = opened[0]!.sent.map(({ subscription }) => subscription);
     expect(asked.map(({ type }) => type).sort()).to.deep.equal(['allMids', 'status']);
     stream.close();
   });
 
   it('sends nothing over a socket that was let go when it had just opened', () => {
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     let isFirst = true;
     let end = nothing as () => void;
     const stream: Stream = createStream('http://server', {

@@ -1,25 +1,10 @@
 import { expect } from 'chai';
 import { createStream } from '../../sdk/src/stream.js';
 import type { Subscription } from '../../sdk/src/stream.js';
+import { streamSockets } from '../support/api/stream-sockets.js';
 
 const USER = `0x${'ab'.repeat(20)}`;
 const OTHER = `0x${'cd'.repeat(20)}`;
-
-/** A socket that is open at once, and over which a test sends frames. */
-function sockets() {
-  const open: { onopen?: () => void; onmessage?: (event: { data: string }) => void }[] = [];
-  class Socket {
-    declare onopen?: () => void;
-    declare onmessage?: (event: { data: string }) => void;
-    constructor() {
-      open.push(this);
-    }
-    send(): void {}
-    close(): void {}
-  }
-  const WebSocket = Socket as unknown as typeof globalThis.WebSocket;
-  return { WebSocket, send: (frame: object) => open.at(-1)?.onmessage?.({ data: JSON.stringify(frame) }) };
-}
 
 describe('frames of the stream', () => {
   const cases: [Subscription, object, object[]][] = [
@@ -70,20 +55,20 @@ describe('frames of the stream', () => {
   ];
   for (const [subscription, own, others] of cases) {
     it(`reach whoever asked for ${subscription.type}, and nobody else`, () => {
-      const { WebSocket, send } = sockets();
+      const { opened, WebSocket } = streamSockets();
       const stream = createStream('http://server', { WebSocket });
       let count = 0;
       stream.subscribe(subscription, () => (count += 1));
-      for (const other of others) send(other);
+      for (const other of others) opened[0]!.say(other);
       expect(count).to.equal(0);
-      send(own);
+      opened[0]!.say(own);
       expect(count).to.equal(1);
       stream.close();
     });
   }
 
   it('that nothing tells apart are not asked for', () => {
-    const stream = createStream('http://server', { WebSocket: sockets().WebSocket });
+    const stream = createStream('http://server', { WebSocket: streamSockets().WebSocket });
     const codeOf = (subscription: Subscription): unknown => {
       try {
         stream.subscribe(subscription, () => undefined);

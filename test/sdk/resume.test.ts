@@ -1,58 +1,14 @@
 /** When a subscription counts as taken, with a socket whose server is the test. */
 import { expect } from 'chai';
 import { createStream } from '../../sdk/src/stream.js';
+import { streamSockets, type StreamSocket } from '../support/api/stream-sockets.js';
 
 const USER = `0x${'1'.repeat(40)}`;
 const SUBSCRIPTION = { type: 'orderUpdates', user: USER } as const;
 
-interface Sent {
-  method: string;
-  subscription: object;
-}
-
-/** Sockets in the order in which they were opened, and what each was sent. */
-function sockets() {
-  const opened: Socket[] = [];
-  class Socket {
-    onopen: (() => void) | null = null;
-    onmessage: ((message: { data: string }) => void) | null = null;
-    onclose: (() => void) | null = null;
-    readonly sent: Sent[] = [];
-    constructor() {
-      opened.push(this);
-    }
-    send(text: string): void {
-      this.sent.push(JSON.parse(text) as Sent);
-    }
-    close(): void {
-      this.onclose?.();
-    }
-    /** Answers the next message that was not answered. */
-    acknowledge(): void {
-      const next = this.sent.shift();
-      this.onmessage?.({ data: JSON.stringify({ channel: 'subscriptionResponse', data: next }) });
-    }
-    /** Refuses it; null for an error that does not name it. */
-    refuse(what: string | null): void {
-      const next = this.sent.shift();
-      this.say({
-        channel: 'error',
-        data: what === null ? 'rate_limited: Too many' : `${what} ${JSON.stringify(next?.subscription)}`,
-      });
-    }
-    say(frame: unknown): void {
-      this.onmessage?.({ data: JSON.stringify(frame) });
-    }
-    tell(): void {
-      this.onmessage?.({ data: JSON.stringify({ channel: 'orderUpdates', data: [] }) });
-    }
-  }
-  return { opened, WebSocket: Socket as unknown as typeof globalThis.WebSocket };
-}
-
 describe('a subscription of the stream client', () => {
   function begin() {
-    const { opened, WebSocket } = sockets();
+    const { opened, WebSocket } = streamSockets();
     const stream = createStream('http://server', { WebSocket });
     const calls: string[] = [];
     const listen = (name: string) =>
@@ -72,7 +28,7 @@ describe('a subscription of the stream client', () => {
     socket.onopen?.();
     expect(calls, 'sent').to.deep.equal([]);
     socket.acknowledge();
-    socket.tell();
+    socket.say({ channel: 'orderUpdates', data: [] });
     expect(calls).to.deep.equal(['a resumes', 'a data']);
     stream.close();
   });
@@ -105,8 +61,8 @@ describe('a subscription of the stream client', () => {
   });
 
   /** Waits until something is sent. */
-  async function sentOver(socket: { sent: Sent[] }): Promise<void> {
-    while (socket.sent.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  async function sentOver(socket: Pick<StreamSocket, 'unanswered'>): Promise<void> {
+    while (socket.unanswered.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   }
 
   it('resumes for whoever subscribes again after the server refused it by name', () => {
@@ -116,7 +72,7 @@ describe('a subscription of the stream client', () => {
     socket.onopen?.();
     socket.refuse('Invalid subscription');
     listen('b');
-    expect(socket.sent.map(({ method }) => method)).to.deep.equal(['subscribe']);
+    expect(socket.unanswered.map(({ method }) => method)).to.deep.equal(['subscribe']);
     socket.acknowledge();
     expect(calls).to.deep.equal(['a resumes', 'b resumes']);
     stream.close();
@@ -132,7 +88,7 @@ describe('a subscription of the stream client', () => {
     await sentOver(socket);
     socket.acknowledge();
     expect(calls).to.deep.equal(['a resumes']);
-    expect(socket.sent).to.deep.equal([]);
+    expect(socket.unanswered).to.deep.equal([]);
     stream.close();
   });
 
@@ -147,7 +103,7 @@ describe('a subscription of the stream client', () => {
     socket.refuse('Already subscribed:');
     expect(calls).to.deep.equal(['a resumes']);
     await sentOver(socket);
-    expect(socket.sent.map(({ method }) => method)).to.deep.equal(['unsubscribe', 'subscribe']);
+    expect(socket.unanswered.map(({ method }) => method)).to.deep.equal(['unsubscribe', 'subscribe']);
     socket.acknowledge();
     socket.acknowledge();
     expect(calls).to.deep.equal(['a resumes', 'a resumes', 'b resumes']);
