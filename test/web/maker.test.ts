@@ -266,19 +266,29 @@ describe('an order that is placed again', () => {
 
 describe('executing a claim whose countdown is over', () => {
   const refusal = (code: string): CurvebookError => new CurvebookError(code, 'the contract refuses it');
-  const of = async (codes: string[]): Promise<{ told: string; pauses: number }> => {
+  const of = async (codes: string[], leftAt = Infinity): Promise<{ told: string; pauses: number }> => {
     let pauses = 0;
+    const leaving = new AbortController();
     const execute = (): Promise<string> => {
       const code = codes.shift();
       return code === undefined ? Promise.resolve('done') : Promise.reject(refusal(code));
     };
-    const pause = (): Promise<unknown> => Promise.resolve(pauses++);
-    const told = await whenReady(execute, pause).catch((error: unknown) => (error as CurvebookError).code);
+    const pause = async (): Promise<void> => {
+      pauses += 1;
+      if (pauses === leftAt) leaving.abort(refusal('LEFT'));
+    };
+    const told = await whenReady(execute, leaving.signal, pause).catch(
+      (error: unknown) => (error as CurvebookError).code,
+    );
     return { told, pauses };
   };
 
   it('waits for the block whose time is late enough', async () => {
     expect(await of(['ClaimNotReady', 'ClaimNotReady'])).to.deep.equal({ told: 'done', pauses: 2 });
+  });
+
+  it('asks no more once its page was left', async () => {
+    expect(await of(['ClaimNotReady', 'ClaimNotReady'], 1)).to.deep.equal({ told: 'LEFT', pauses: 1 });
   });
 
   it('does not try again what was refused for another reason, nor without an end', async () => {

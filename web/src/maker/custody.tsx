@@ -38,8 +38,8 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
     const { units } = entered(text, token);
     if (units === null) return;
     const plain = formatUnits(units, token.decimals);
-    acting.act(async () => {
-      if (act === 'deposit') await custody.deposit(token.symbol, plain);
+    acting.act(async (signal) => {
+      if (act === 'deposit') await custody.deposit(token.symbol, plain, signal);
       else await custody.requestWithdraw(token.symbol, plain);
       setText('');
       const name = act === 'deposit' ? 'the deposit' : 'the request';
@@ -137,8 +137,8 @@ function Steps({
   const nowMs = useNowMs();
   const acting = useActing();
   const once = useOnce(session.address, token, () =>
-    acting.act(async () => {
-      await whenReady(() => custody.executeWithdraw(token));
+    acting.act(async (signal) => {
+      await whenReady(() => custody.executeWithdraw(token), signal);
       return `${claim} ${token} are in your wallet`;
     }),
   );

@@ -12,7 +12,7 @@ import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
 import { useRun } from '../swap/run.js';
 import { TermsList } from '../swap/terms-list.js';
-import { boundOf, entered, offerOf } from '../swap/terms.js';
+import { boundOf, entered, minBuyOf, offerOf } from '../swap/terms.js';
 import type { Mode, Token } from '../swap/terms.js';
 import { TokenField } from '../swap/token-field.js';
 import { NobodyActs } from '../wallet/account-menu.js';
@@ -132,14 +132,13 @@ export function SwapPage() {
 
   function swap(): void {
     if (amount.units === null || bound === null) return;
-    const sold = { sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) };
-    if (mode === 'limit')
-      return start({ mode, buy, swap: { ...sold, minBuy: formatUnits(bound, buy.decimals), validForSec } });
-    // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
-    const wanted = 2n * bound - (buyUnits ?? 0n);
+    const sold = {
+      ...{ sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) },
+      minBuy: formatUnits(minBuyOf(mode, bound, buyUnits), buy.decimals),
+    };
+    if (mode === 'limit') return start({ mode, buy, swap: { ...sold, validForSec } });
     const bounds = {
       slippageBps,
-      minBuy: formatUnits(wanted, buy.decimals),
       ...(maxFee.units === null ? {} : { maxFee: formatUnits(maxFee.units, sell.decimals) }),
     };
     start({ mode, buy, swap: { ...sold, ...bounds } });
