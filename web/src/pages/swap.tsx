@@ -8,6 +8,7 @@ import { CopyAs } from '../swap/copy-as.js';
 import { History } from '../swap/history.js';
 import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../swap/limit.js';
 import { LimitTerms, WAITS } from '../swap/limit-terms.js';
+import { useOrderOnce } from '../swap/order-once.js';
 import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
 import { useRun } from '../swap/run.js';
@@ -120,9 +121,12 @@ export function SwapPage() {
     setLimit(withAmount);
   }
 
-  const once = useOnce(session?.address ?? null, `${sell.address}/${buy.address}/${text}`, () => {
+  const account = session?.address ?? null;
+  const about = `${sell.address}/${buy.address}/${text}`;
+  const orderOnce = useOrderOnce(account, `${account}/${mode}/${about}`, () => {
     if (canSwap) swap();
   });
+  const once = useOnce(account, about, () => orderOnce.ask(sell));
 
   function flip(): void {
     sellOther(buy.address);
@@ -151,7 +155,7 @@ export function SwapPage() {
         className="swap"
         onSubmit={(event) => {
           event.preventDefault();
-          if (canSwap) once.ask('swap', sell.symbol);
+          if (canSwap && !orderOnce.isAsking) once.ask('swap', sell.symbol);
         }}
       >
         <div className="pairfields">
@@ -276,11 +280,12 @@ export function SwapPage() {
         {session === null ? (
           <NobodyActs role="taker3" />
         ) : (
-          <button type="submit" className="main" disabled={!canSwap}>
+          <button type="submit" className="main" disabled={!canSwap || orderOnce.isAsking}>
             {NAMES[mode]} {amount.units === null ? '' : `${text.trim()} ${sell.symbol}`}
           </button>
         )}
         {once.question}
+        {orderOnce.question}
       </form>
       {session !== null && <PendingList session={session} />}
       {run !== null && <Progress run={run} onForget={forget} />}

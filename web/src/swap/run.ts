@@ -2,7 +2,9 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
 import type { DirectSwap, GaslessQuote, LimitSwap, OrderStatus, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
+import { useShown } from '../market-context.js';
 import type { Mode, Token } from './terms.js';
+import { keepUnsure, unsureOrders } from './waiting-orders.js';
 
 /** Where a swap stands, from the click to the chain. */
 export interface Run {
@@ -52,10 +54,11 @@ interface Runner {
 
 /**
  * Runs one swap at a time. Leaving the page or the account signs, submits and sends nothing any more, and ends the waiting for what was submitted, not
- * the order or a transaction that was sent: the history shows the result of the one, and the other is among those that wait, of this account, until it is
- * mined.
+ * the order or a transaction that was sent: the history shows the result of the one, which is remembered until it is known, and the other is among those
+ * that wait, of this account, until it is mined.
  */
 export function useRun(taker: TakerClient | null, address: string | null): Runner {
+  const { deployment } = useShown();
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);
   useEffect(() => () => leaving.current?.abort(new Error(LEFT)), [address]);
@@ -73,11 +76,13 @@ export function useRun(taker: TakerClient | null, address: string | null): Runne
       const stage = ({ gasless: 'quoting', direct: 'sending', limit: 'signing' } as const)[mode];
       const nothing = { quote: null, orderId: null, txHash: null, error: null };
       setRun({ mode, taker: address, buy, stage, sinceMs: Date.now(), ...nothing });
-      void perform(taker, wanted, change, mine.signal).catch((error: unknown) =>
-        change({ stage: 'failed', error: explained(error) }),
-      );
+      const token = deployment.tokens.find(({ symbol }) => symbol === wanted.swap.sell)?.address ?? '';
+      void perform(taker, wanted, change, mine.signal).catch((error: unknown) => {
+        keepUnsure(unsureOrders, error, { account: address, deployment: deployment.deployment_id, token }, Date.now());
+        change({ stage: 'failed', error: explained(error) });
+      });
     },
-    [taker, address],
+    [taker, address, deployment],
   );
   return { run, start, forget: () => setRun(null) };
 }
