@@ -4,6 +4,7 @@ import { CurvebookError } from '../../sdk/src/index.js';
 import { approveKept, mayAgentSign } from '../../web/src/maker/agent.js';
 import { isOutdated, standingOf } from '../../web/src/maker/edit.js';
 import { createPlacing } from '../../web/src/maker/place.js';
+import { isUncounted } from '../../web/src/maker/requested.js';
 import { stepsOf } from '../../web/src/maker/steps.js';
 import { whenReady } from '../../web/src/maker/when-ready.js';
 import { drawn } from '../support/console/drawn.js';
@@ -261,6 +262,17 @@ describe('an order that is placed again', () => {
     const taken = await pressed([{ answer: failure('NO_ANSWER') }, { answer: failure('duplicate_cloid') }]);
     expect(taken.said[1]).to.contain('rests already');
     expect((await pressed([{ answer: failure('duplicate_cloid') }])).said).to.deep.equal(['duplicate_cloid']);
+  });
+});
+
+describe('a withdrawal that was just asked for', () => {
+  it('is not asked for again unasked until the balances that are shown count it', () => {
+    const limits = (next_block: number) => ({ ledger: { next_block } });
+    const events = { events: [{ tx_hash: '0xab', block_number: 7 }] } as unknown as Parameters<typeof isUncounted>[2];
+    expect(isUncounted(undefined, limits(1), events)).to.equal(false);
+    for (const unread of [null, { events: [] }]) expect(isUncounted('0xab', limits(99), unread)).to.equal(true);
+    expect(isUncounted('0xab', limits(7), events)).to.equal(true);
+    expect(isUncounted('0xAB', limits(8), events)).to.equal(false);
   });
 });
 

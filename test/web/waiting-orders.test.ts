@@ -105,7 +105,7 @@ describe('a signed order that may still be executed', () => {
     const token = { symbol: 'WETH', address: WETH, decimals: 18 };
     const answers: boolean[] = [];
     const question = (found: object) =>
-      drawn('swap/order-once.tsx', 'OrderQuestion', {
+      drawn('swap/order-question.tsx', 'OrderQuestion', {
         found: { token, order: null, error: null, ...found },
         onAnswer: (isYes: boolean) => answers.push(isYes),
       });

@@ -13,9 +13,9 @@ interface Unsure {
 }
 
 /** The order id of what is stored under a client order id, open or closed; null where nothing is. */
-export type Find = (cloid: string) => Promise<number | null>;
+type Find = (cloid: string) => Promise<number | null>;
 
-export interface Placing {
+interface Placing {
   /** Resolves with what came of it, in a sentence. Throws the refusal. */
   place(client: Pick<MakerClient, 'order'>, terms: Terms, find: Find): Promise<string>;
 }

@@ -3,7 +3,7 @@ import { formatUnits } from '../../../core/amounts.js';
 import { useShown } from '../market-context.js';
 import { LIST_PLACES, shown } from '../numbers.js';
 import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
-import { tradingOff } from '../states.js';
+import { isOld, Outdated, tradingOff } from '../states.js';
 import { CopyAs } from '../swap/copy-as.js';
 import { History } from '../swap/history.js';
 import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../swap/limit.js';
@@ -91,7 +91,8 @@ export function SwapPage() {
   useEffect(() => {
     if (suggestion !== null && limitOf !== null) setLimit((old) => suggestedFor(old, limitOf, suggestion));
   }, [suggestion === null, limitOf]);
-  const isShort = balance.data !== null && amount.units !== null && amount.units > balance.data;
+  // An old balance stands in nobody's way: what is signed or sent without the tokens is refused.
+  const isShort = !isOld(balance) && balance.data !== null && amount.units !== null && amount.units > balance.data;
   const isBusy = run !== null && run.stage !== 'done' && run.stage !== 'failed';
   const problem =
     sell === buy
@@ -183,8 +184,9 @@ export function SwapPage() {
             value={mode === 'limit' ? leastText : buyUnits === null ? '' : shown(formatUnits(buyUnits, buy.decimals))}
           />
         </div>
+        <Outdated what="Your balance" of={balance} />
         {balance.data !== null && (
-          <p className="caption" title={formatUnits(balance.data, sell.decimals)}>
+          <p className={isOld(balance) ? 'caption old' : 'caption'} title={formatUnits(balance.data, sell.decimals)}>
             You hold {shown(formatUnits(balance.data, sell.decimals), LIST_PLACES)} {sell.symbol}.{' '}
             <button type="button" onClick={() => setAmount(formatUnits(balance.data ?? 0n, sell.decimals))}>
               Sell all
