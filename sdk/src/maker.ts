@@ -50,8 +50,8 @@ export interface MakerClient {
   scheduleCancel(timeMs: number | null): Promise<void>;
   /** Lets another key act for this maker, in everything but custody and agents. Signed for the chain of the deployment. */
   approveAgent(agent: string, name?: string): Promise<void>;
-  /** Hash of the transaction. `amount` is an exact decimal in tokens; exactly so much is allowed to the custodian. */
-  deposit(token: string, amount: string): Promise<string>;
+  /** Hash of the transaction. `amount` is an exact decimal in tokens; exactly so much is allowed to the custodian. `signal` ends it with its own reason before each transaction that it would ask for. */
+  deposit(token: string, amount: string, signal?: AbortSignal): Promise<string>;
   requestWithdraw(token: string, amount: string): Promise<string>;
   executeWithdraw(token: string): Promise<string>;
   /** Balances of an account in the newest checkpoint, each proven against its root. Throws CurvebookError `BAD_PROOF`. */
@@ -170,12 +170,13 @@ export function createMakerClient(options: MakerOptions): MakerClient {
       await assertChain(signer, chainId);
       await send(action, nonce, data);
     },
-    async deposit(name, amount) {
+    async deposit(name, amount, signal = undefined) {
       const { reader } = options;
       if (reader === undefined) throw new CurvebookError('CANNOT_READ', 'a deposit needs a reader of the chain');
       const { token, custodian, chainId } = await custody(name);
       const units = asUnits(amount, token, 'amount');
-      await allow({ signer, reader, chainId }, { token: token.address, spender: custodian, units });
+      await allow({ signer, reader, chainId }, { token: token.address, spender: custodian, units }, signal);
+      signal?.throwIfAborted();
       const data = callData('deposit(address,uint256)', [token.address, units]);
       return senderOf(signer, chainId)({ to: custodian, data });
     },

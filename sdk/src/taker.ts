@@ -46,8 +46,8 @@ export interface GaslessListeners {
 export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token, a partner's part included; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
-  /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
-  swap(swap: DirectSwap): Promise<string>;
+  /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. `signal` ends it with its own reason before each transaction that it would ask for. */
+  swap(swap: DirectSwap, signal?: AbortSignal): Promise<string>;
   /**
    * Swaps by one signature, without gas, and waits until the order has ended. The token must be allowed to Permit2 once: by a second signature,
    * which is asked for first, if the token supports that, else by `allowGasless`; until then it throws CurvebookError `APPROVAL_NEEDED`. It signs
@@ -194,7 +194,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       const { contracts, sellToken, buyToken, units } = await terms(swap);
       return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     },
-    async swap(swap) {
+    async swap(swap, signal = undefined) {
       if (swap.partner !== undefined || swap.appData !== undefined)
         throw new CurvebookError('BAD_ARGUMENT', 'only swapGasless and placeLimit take a partner and appData');
       const { chain_id: chainId } = await onChain();
@@ -204,7 +204,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       if (out === 0n) throw new CurvebookError('NOTHING_QUOTED', `nothing is quoted for ${swap.amount} ${swap.sell}`);
       if (out < wantedUnits)
         throw new CurvebookError('BELOW_MINIMUM', `${out} base units are quoted, not ${wantedUnits}`);
-      await allow({ signer, reader, chainId }, { token: sellToken.address, spender: entrypoint, units });
+      await allow({ signer, reader, chainId }, { token: sellToken.address, spender: entrypoint, units }, signal);
+      signal?.throwIfAborted();
       const deadlineSec = BigInt(Math.ceil((clock() + DEADLINE_MS) / 1_000));
       const data = callData('swap(address,address,uint256,uint256,address,uint256)', [
         ...[sellToken.address, buyToken.address, units, maxBig(least(out, slippageBps), wantedUnits), owner],

@@ -113,15 +113,18 @@ const MAX_UINT256 = 2n ** 256n - 1n;
 /**
  * Lets `spender` take at least `units` of a token from the signer. If the allowance is lower, one transaction sets it to exactly `units`; with
  * `isMore` that is beside all that may be taken already, up to the most that an allowance can be, which tokens take for one without end.
+ * Once `signal` is aborted, it throws its reason and asks for nothing.
  */
 export async function allow(
   { signer, reader, chainId }: { signer: Signer; reader: Reader; chainId: number },
   { token, spender, units, isMore = false }: { token: Address; spender: Address; units: bigint; isMore?: boolean },
+  signal?: AbortSignal,
 ): Promise<string | null> {
   const owner = asAddress(signer.address);
   const data = callData('allowance(address,address)', [owner, spender]);
   const allowedUnits = firstWord(await reader.call({ to: token, data }));
   const wantedUnits = isMore ? minBig(allowedUnits + units, MAX_UINT256) : units;
+  signal?.throwIfAborted();
   if (allowedUnits >= wantedUnits) return null;
   return senderOf(signer, chainId)({ to: token, data: callData('approve(address,uint256)', [spender, wantedUnits]) });
 }

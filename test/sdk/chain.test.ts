@@ -1,4 +1,4 @@
-/** Nothing is sent, and nothing signed that names a chain, unless the wallet is on the chain of the contracts that are trusted. */
+/** Nothing is sent, and nothing signed that names a chain, unless the wallet is on the chain of the contracts that are trusted; and nothing once a signal ended it. */
 import { expect } from 'chai';
 import { Wallet } from 'ethers';
 import { createPublicClient, createWalletClient, custom } from 'viem';
@@ -143,5 +143,33 @@ describe('the chain of the wallet', () => {
     const { options, signed } = world({ deployment: { chain_id: 1 } });
     expect(await codeOf(createMakerClient(options).approveAgent(addressOf('8')))).to.equal('OTHER_DEPLOYMENT');
     expect(signed).to.deep.equal([]);
+  });
+});
+
+describe('what begins with an allowance', () => {
+  const acts: Readonly<Record<string, (clients: Clients, signal: AbortSignal) => Promise<unknown>>> = {
+    deposit: ({ maker }, signal) => maker.deposit('USDC', '1', signal),
+    swap: ({ taker }, signal) => taker.swap(swap, signal),
+  };
+
+  it('asks for no further transaction once its signal is aborted', async () => {
+    for (const [act, perform] of Object.entries(acts))
+      for (const [endsAt, expected] of [
+        [0, 0],
+        [1, 1],
+        [9, 2],
+      ] as const) {
+        const leaving = new AbortController();
+        const chain = oneAccountChain();
+        const end = (): void => {
+          if (chain.sent.length === endsAt) leaving.abort(new Error('left'));
+        };
+        chain.state.onSent = end;
+        const clients = clientsOf(await WALLETS.viem!(chain));
+        end();
+        const told = await perform(clients, leaving.signal).catch((error: unknown) => (error as Error).message);
+        expect(chain.sent.length, `${act}, ended at ${endsAt}`).to.equal(expected);
+        if (expected < 2) expect(told, act).to.equal('left');
+      }
   });
 });

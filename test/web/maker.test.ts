@@ -2,6 +2,9 @@
 import { expect } from 'chai';
 import { CurvebookError } from '../../sdk/src/index.js';
 import { approveKept, mayAgentSign } from '../../web/src/maker/agent.js';
+import { isOutdated, standingOf } from '../../web/src/maker/edit.js';
+import { createPlacing } from '../../web/src/maker/place.js';
+import { isUncounted } from '../../web/src/maker/requested.js';
 import { stepsOf } from '../../web/src/maker/steps.js';
 import { whenReady } from '../../web/src/maker/when-ready.js';
 import { drawn } from '../support/console/drawn.js';
@@ -148,15 +151,17 @@ describe('the ticket of a maker', () => {
   };
 
   /** The ticket, and what it sends. */
-  async function ticket(edited: object | null): Promise<{ text: string; sent: unknown[] }> {
+  async function ticket(edited: object | null, live: object | null = null): Promise<{ text: string; sent: unknown[] }> {
     const sent: unknown[] = [];
     const orders = {
       order: async ([order]: { pair: string }[]) => (sent.push(order?.pair), [{ oid: 1, error: null }]),
-      modify: async (oid: number, order: { pair: string }) => (sent.push(oid, order.pair), [{ oid, error: null }]),
+      modify: async (oid: number, { pair, size }: { pair: string; size: string }) => (
+        sent.push(oid, pair, size),
+        [{ oid, error: null }]
+      ),
     };
-    const { text, all } = await drawn(
-      ...(['maker/ticket.tsx', 'Ticket', { orders, edited, onEnd: () => undefined, off: null }, shown] as const),
-    );
+    const props = { address: '0xcc', orders, live, edited, onEnd: () => undefined, off: null };
+    const { text, all } = await drawn('maker/ticket.tsx', 'Ticket', props, shown);
     (all('form')[0]?.onSubmit as (event: object) => void)({ preventDefault: () => undefined });
     await new Promise((done) => setTimeout(done, 0));
     return { text, sent };
@@ -174,25 +179,128 @@ describe('the ticket of a maker', () => {
     for (const says of ['Change order 7 in cbBTC-DAI', 'Sell cbBTC', 'Price in DAI, in steps of 0.5', 'of 0.00001'])
       expect(text).to.contain(says);
     expect(text).not.to.contain('WETH');
-    expect(sent).to.deep.equal([7, 'cbBTC-DAI']);
+    expect(sent).to.deep.equal([7, 'cbBTC-DAI', '0.5']);
+  });
+
+  const edited = { market: btc, oid: 7, side: 'sell', price: '65000', size: '0.5' } as const;
+  const open = (...rows: [oid: number, sz: string][]) =>
+    ({ isComplete: true, open: new Map(rows.map(([oid, sz]) => [oid, { oid, sz }])) }) as unknown as Parameters<
+      typeof standingOf
+    >[1];
+
+  it('follows what is left of the order while it is changed, and shows it', async () => {
+    expect((await ticket(edited, open([7, '0.5']))).text).not.to.contain('are left');
+    const { text, sent } = await ticket(edited, open([7, '0.2']));
+    expect(text).to.contain('0.2 of 0.5 cbBTC are left of the order');
+    expect(sent).to.deep.equal([7, 'cbBTC-DAI', '0.2']);
+  });
+
+  it('changes nothing that is no longer open, and says so', async () => {
+    const { text, sent } = await ticket(edited, open([8, '1']));
+    expect(text).to.contain('Order 7 is no longer open');
+    expect(sent).to.deep.equal([]);
+    // Before everything is known, nothing is missing.
+    const partly = { isComplete: false, open: new Map() };
+    expect((await ticket(edited, partly)).sent).to.deep.equal([7, 'cbBTC-DAI', '0.5']);
+    expect(standingOf(edited, null)).to.deep.equal({ left: '0.5', isGone: false });
+  });
+
+  it('takes a size that was typed for another rest of the order only once that was seen', () => {
+    expect(isOutdated('0.6', '0.5', '0.5')).to.equal(false);
+    expect(isOutdated('0.6', '0.2', '0.5')).to.equal(true);
+    expect(isOutdated('0.6', '0.2', '0.2')).to.equal(false);
+    expect(isOutdated('0.6', '0.1', '0.2')).to.equal(true);
+    expect(isOutdated(null, '0.2', '0.5')).to.equal(false);
+  });
+});
+
+describe('an order that is placed again', () => {
+  const terms = { pair: 'WETH-USDC', side: 'sell', price: '2500', size: '1' } as const;
+  const failure = (code: string) => new CurvebookError(code, 'x');
+
+  /** Presses with these terms, one after the other, each answered so; the client order ids that were sent, and what was said. */
+  async function pressed(presses: { answer: Error | number; change?: object; found?: number | null }[]) {
+    const placing = createPlacing();
+    const [cloids, said]: [(string | undefined)[], string[]] = [[], []];
+    for (const { answer, change, found = null } of presses) {
+      const order = async ([one]: readonly { cloid?: string }[]) => {
+        cloids.push(one?.cloid);
+        if (answer instanceof Error) throw answer;
+        return [{ oid: answer, error: null }];
+      };
+      const told = placing.place({ order }, { ...terms, ...change }, async () => found);
+      said.push(await told.catch((error: unknown) => (error as { code: string }).code));
+    }
+    return { cloids, said };
+  }
+
+  it('has the same client order id for as long as it may have been stored', async () => {
+    for (const code of ['NO_ANSWER', 'HTTP_ERROR', 'outcome_unknown', 'duplicate_nonce']) {
+      const lost = { answer: failure(code) };
+      const { cloids, said } = await pressed([lost, { answer: failure('RATE_LIMITED') }, { answer: 5 }, { answer: 6 }]);
+      expect(cloids[0], code).to.match(/^0x[0-9a-f]{32}$/);
+      expect(cloids.slice(1, 3), code).to.deep.equal([cloids[0], cloids[0]]);
+      expect(cloids[3], code).not.to.equal(cloids[0]);
+      expect(said[2]).to.equal('order 5 rests in the book');
+    }
+  });
+
+  it('is another one after a certain refusal, and with other terms', async () => {
+    const refused = await pressed([{ answer: failure('off_tick') }, { answer: 5 }]);
+    expect(refused.cloids[1]).not.to.equal(refused.cloids[0]);
+    for (const change of [{ pair: 'cbBTC-DAI' }, { side: 'buy' }, { price: '2501' }, { size: '2' }]) {
+      const { cloids } = await pressed([{ answer: failure('NO_ANSWER') }, { answer: 5, change }]);
+      expect(cloids[1], JSON.stringify(change)).not.to.equal(cloids[0]);
+    }
+  });
+
+  it('is not sent again where it is found, also closed, and rests already where its id is taken', async () => {
+    const found = await pressed([{ answer: failure('NO_ANSWER') }, { answer: 6, found: 5 }, { answer: 7 }]);
+    expect(found.said[1]).to.contain('order 5 was stored before');
+    expect(found.cloids.length).to.equal(2);
+    expect(found.cloids[1]).not.to.equal(found.cloids[0]);
+    const taken = await pressed([{ answer: failure('NO_ANSWER') }, { answer: failure('duplicate_cloid') }]);
+    expect(taken.said[1]).to.contain('rests already');
+    expect((await pressed([{ answer: failure('duplicate_cloid') }])).said).to.deep.equal(['duplicate_cloid']);
+  });
+});
+
+describe('a withdrawal that was just asked for', () => {
+  it('is not asked for again unasked until the balances that are shown count it', () => {
+    const limits = (next_block: number) => ({ ledger: { next_block } });
+    const events = { events: [{ tx_hash: '0xab', block_number: 7 }] } as unknown as Parameters<typeof isUncounted>[2];
+    expect(isUncounted(undefined, limits(1), events)).to.equal(false);
+    for (const unread of [null, { events: [] }]) expect(isUncounted('0xab', limits(99), unread)).to.equal(true);
+    expect(isUncounted('0xab', limits(7), events)).to.equal(true);
+    expect(isUncounted('0xAB', limits(8), events)).to.equal(false);
   });
 });
 
 describe('executing a claim whose countdown is over', () => {
   const refusal = (code: string): CurvebookError => new CurvebookError(code, 'the contract refuses it');
-  const of = async (codes: string[]): Promise<{ told: string; pauses: number }> => {
+  const of = async (codes: string[], leftAt = Infinity): Promise<{ told: string; pauses: number }> => {
     let pauses = 0;
+    const leaving = new AbortController();
     const execute = (): Promise<string> => {
       const code = codes.shift();
       return code === undefined ? Promise.resolve('done') : Promise.reject(refusal(code));
     };
-    const pause = (): Promise<unknown> => Promise.resolve(pauses++);
-    const told = await whenReady(execute, pause).catch((error: unknown) => (error as CurvebookError).code);
+    const pause = async (): Promise<void> => {
+      pauses += 1;
+      if (pauses === leftAt) leaving.abort(refusal('LEFT'));
+    };
+    const told = await whenReady(execute, leaving.signal, pause).catch(
+      (error: unknown) => (error as CurvebookError).code,
+    );
     return { told, pauses };
   };
 
   it('waits for the block whose time is late enough', async () => {
     expect(await of(['ClaimNotReady', 'ClaimNotReady'])).to.deep.equal({ told: 'done', pauses: 2 });
+  });
+
+  it('asks no more once its page was left', async () => {
+    expect(await of(['ClaimNotReady', 'ClaimNotReady'], 1)).to.deep.equal({ told: 'LEFT', pauses: 1 });
   });
 
   it('does not try again what was refused for another reason, nor without an end', async () => {

@@ -8,7 +8,16 @@ import { CurvebookError } from '../../sdk/src/index.js';
 import { perform } from '../../web/src/swap/run.js';
 import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
 import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../../web/src/swap/limit.js';
-import { boundOf, entered, offerOf, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
+import {
+  boundOf,
+  entered,
+  minBuyOf,
+  offerOf,
+  percentLeft,
+  rate,
+  routeShares,
+  takenOf,
+} from '../../web/src/swap/terms.js';
 import { keyProvider } from '../../web/src/wallet/key-provider.js';
 import { decoded, revertName } from '../../web/src/wallet/errors.js';
 import { signerOf, typedDataJson } from '../../web/src/wallet/signer.js';
@@ -80,6 +89,26 @@ describe('the swap page', () => {
       ['limit', 0n, 7n],
     ] as const)
       expect(boundOf(mode, limit, least), `${mode} ${limit} ${least}`).to.equal(null);
+  });
+
+  it('swaps directly for what it shows, and not at all for less', async () => {
+    const { buyUnits, least } = offerOf({
+      ...{ mode: 'direct', units: 10n, pricedUnits: 10n, gasless: null, direct: 20_000n, slippageBps: 50 },
+    });
+    const bound = boundOf('direct', null, least) ?? 0n;
+    expect(minBuyOf('direct', bound, buyUnits))
+      .to.equal(least)
+      .and.equal(19_900n);
+    expect(minBuyOf('limit', 7n, buyUnits)).to.equal(7n);
+    // What is signed of a gasless swap is shown with its quote.
+    expect(minBuyOf('gasless', bound, buyUnits)).to.equal(19_800n);
+    const taker = { swap: () => Promise.reject(new CurvebookError('BELOW_MINIMUM', '5 base units are quoted')) };
+    const wanted = { mode: 'direct', buy: usdc, swap: { sell: 'WETH', buy: 'USDC', amount: '1' } } as const;
+    const told = perform(taker as never, wanted, () => undefined, new AbortController().signal);
+    const failure = (await told.catch((error: unknown) => error)) as CurvebookError;
+    expect(failure).to.include({ code: 'BELOW_MINIMUM' });
+    expect(failure.message).to.contain('nothing was sent');
+    expect(failure.remedy).to.contain('slippage');
   });
 
   it('suggests a limit for the tokens and the amount at hand, and keeps what is typed over it', () => {
@@ -254,6 +283,17 @@ describe('the swap page', () => {
     const elsewhere = wallet.request({ method: 'eth_sendTransaction', params: [{ ...params[0], chainId: '0x1' }] });
     expect(await elsewhere.catch(String)).to.contain('on chain 8453');
     expect(nonces.length).to.equal(4);
+  });
+
+  it('hands a direct swap what ends it', async () => {
+    const { signal } = new AbortController();
+    const given: unknown[] = [];
+    const taker = { swap: (...all: unknown[]) => (given.push(...all), Promise.resolve('0xab')) };
+    const swap = { sell: 'WETH', buy: 'USDC', amount: '1' };
+    const told: object[] = [];
+    await perform(taker as never, { mode: 'direct', buy: usdc, swap }, (what) => told.push(what), signal);
+    expect(given).to.deep.equal([swap, signal]);
+    expect(told).to.deep.equal([{ stage: 'done', txHash: '0xab' }]);
   });
 
   it('begins no further step once the page was left', async () => {

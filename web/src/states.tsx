@@ -97,6 +97,19 @@ export function Age({ sinceMs }: { sinceMs: number | null }) {
   return <>{spoken(seconds)}</>;
 }
 
+/** Whether what is shown is what was known before it could no longer be read. */
+export const isOld = ({ data, error }: Loadable<unknown>): boolean => data !== null && error !== null;
+
+/** Says so, how old it is, and why; nothing while it can be read, nor before anything was. */
+export function Outdated({ what, of }: { what: string; of: Loadable<unknown> }) {
+  if (!isOld(of)) return null;
+  return (
+    <p role="alert" className="bad">
+      {what}: what is shown is <Age sinceMs={of.atMs} /> old, and could not be read since. {of.error}
+    </p>
+  );
+}
+
 /** Time left until a second of the chain's clock, such as `9 s`, or `29 d`. */
 export function Countdown({ untilSec, word = 'over' }: { untilSec: number; word?: string }) {
   const left = untilSec - Math.floor(useNowMs() / 1_000);

@@ -1,22 +1,26 @@
-import { useCallback, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { explained } from '../explained.js';
 
 interface Acting {
   busy: boolean;
   /** Result of the last act; null before the first. */
   said: { text: string; isGood: boolean } | null;
-  /** Runs one act at a time; what it resolves with is what is said. */
-  act(job: () => Promise<string>): void;
+  /** Runs one act at a time; what it resolves with is what is said. The signal is aborted once this part of the page is left. */
+  act(job: (signal: AbortSignal) => Promise<string>): void;
 }
 
 /** Acts of one part of a page, and their results. */
 export function useActing(): Acting {
   const [busy, setBusy] = useState(false);
   const [said, setSaid] = useState<Acting['said']>(null);
-  const act = useCallback((job: () => Promise<string>) => {
+  const leaving = useRef<AbortController | null>(null);
+  useEffect(() => () => leaving.current?.abort(), []);
+  const act = useCallback((job: (signal: AbortSignal) => Promise<string>) => {
+    const mine = new AbortController();
+    leaving.current = mine;
     setBusy(true);
     setSaid(null);
-    void job()
+    void job(mine.signal)
       .then(
         (text) => setSaid({ text, isGood: true }),
         (error: unknown) => setSaid({ text: explained(error), isGood: false }),

@@ -32,12 +32,13 @@ export function mayAgentSign(
   return isListed || (atMs < held.sinceMs + UNLISTED_MS ? null : false);
 }
 
-/** After these the approval may have been stored all the same. */
+/** After these, what was asked for may have been stored all the same. */
 const MAYBE_STORED: ReadonlySet<string> = new Set([
   ...['NO_ANSWER', 'HTTP_ERROR', 'INTERNAL_ERROR', 'NOT_JSON', 'TOO_LONG', 'outcome_unknown', 'duplicate_nonce'],
 ]);
 
-const isRefusal = (error: unknown): boolean =>
+/** Whether an error says for certain that nothing was stored. */
+export const isRefusal = (error: unknown): boolean =>
   error instanceof CurvebookError && !((error.status ?? 0) >= 500 || MAYBE_STORED.has(error.code));
 
 interface Keeping {

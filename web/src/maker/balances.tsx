@@ -10,19 +10,36 @@ import { usePlatform } from '../platform.js';
 import { Age } from '../states.js';
 import { useOnce } from '../wallet/pending-view.js';
 import { Said, useActing } from './acting.js';
-import type { Limits } from './steps.js';
+import { isUncounted } from './requested.js';
+import type { Requested } from './requested.js';
+import type { Limits, Withdrawals } from './steps.js';
 
 interface BalancesProps {
   address: string;
   limits: Loadable<Limits>;
+  withdrawals: Withdrawals | null;
   custody: MakerClient | null;
+  requested: Requested;
+  onRequested(token: string, hash: string): void;
 }
 
 /** What the account has in the ledger, what of it open orders and withdrawals lean on, and what is left for new ones. */
-export function Balances({ address, limits: { data: limits, atMs }, custody }: BalancesProps) {
+export function Balances({
+  address,
+  limits: { data: limits, atMs },
+  withdrawals,
+  custody,
+  requested,
+  onRequested,
+}: BalancesProps) {
   const { status } = useShown();
   const acting = useActing();
-  const once = useOnce(address, '', (_act, token) => withdraw(token));
+  /** The token of which all shall be withdrawn although a request is not counted yet. */
+  const [asked, setAsked] = useState<string | null>(null);
+  const once = useOnce(address, '', (_act, token) => {
+    if (limits !== null && isUncounted(requested.get(token), limits, withdrawals)) setAsked(token);
+    else withdraw(token);
+  });
   if (limits === null) return <p role="status">Loading balances …</p>;
   const rows = limits.ledger.balances;
   // The stream tells at once that the ledger is ready again; what was read before says otherwise until it is read anew.
@@ -32,8 +49,10 @@ export function Balances({ address, limits: { data: limits, atMs }, custody }: B
   function withdraw(token: string): void {
     const units = limits?.ledger.balances.find((row) => row.token === token)?.available;
     if (units === undefined || !isSome(units)) return;
+    setAsked(null);
     acting.act(async () => {
-      await custody?.requestWithdraw(token, units);
+      const hash = await custody?.requestWithdraw(token, units);
+      if (hash !== undefined) onRequested(token, hash);
       return `the request of ${units} ${token} is on the chain; the ledger reads it with its block`;
     });
   }
@@ -94,6 +113,19 @@ export function Balances({ address, limits: { data: limits, atMs }, custody }: B
         </table>
       </div>
       {once.question}
+      {asked !== null && isUncounted(requested.get(asked), limits, withdrawals) && (
+        <div className="row">
+          <p role="alert" className="bad">
+            The ledger has not read your last request of {asked} yet: what is shown as free may still include it.
+          </p>
+          <button type="button" onClick={() => withdraw(asked)}>
+            Ask for what is shown
+          </button>
+          <button type="button" onClick={() => setAsked(null)}>
+            Send nothing
+          </button>
+        </div>
+      )}
       <Said acting={acting} />
     </section>
   );

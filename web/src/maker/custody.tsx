@@ -4,6 +4,7 @@ import { formatUnits } from '../../../core/amounts.js';
 import { useShown } from '../market-context.js';
 import { shown } from '../numbers.js';
 import { useNowMs } from '../platform.js';
+import { isOld, Outdated } from '../states.js';
 import { entered } from '../swap/terms.js';
 import { TransactionLink } from '../swap/receipt.js';
 import { useBalance } from '../wallet/balance.js';
@@ -18,10 +19,11 @@ interface CustodyProps {
   session: Session;
   custody: MakerClient;
   withdrawals: Withdrawals | null;
+  onRequested(token: string, hash: string): void;
 }
 
 /** Brings tokens into the custodian and out of it again. Withdrawals are never off. */
-export function Custody({ session, custody, withdrawals }: CustodyProps) {
+export function Custody({ session, custody, withdrawals, onRequested }: CustodyProps) {
   const { deployment } = useShown();
   const [address, setAddress] = useState(deployment.tokens[0]?.address ?? '');
   const [text, setText] = useState('');
@@ -38,9 +40,9 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
     const { units } = entered(text, token);
     if (units === null) return;
     const plain = formatUnits(units, token.decimals);
-    acting.act(async () => {
-      if (act === 'deposit') await custody.deposit(token.symbol, plain);
-      else await custody.requestWithdraw(token.symbol, plain);
+    acting.act(async (signal) => {
+      if (act === 'deposit') await custody.deposit(token.symbol, plain, signal);
+      else onRequested(token.symbol, await custody.requestWithdraw(token.symbol, plain));
       setText('');
       const name = act === 'deposit' ? 'the deposit' : 'the request';
       return `${name} of ${plain} ${token.symbol} is on the chain; the ledger reads it with its block`;
@@ -78,8 +80,9 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
             {amount.problem}
           </p>
         )}
+        <Outdated what="Your wallet" of={balance} />
         {balance.data !== null && (
-          <p className="caption">
+          <p className={isOld(balance) ? 'caption old' : 'caption'}>
             In your wallet: {shown(formatUnits(balance.data, token.decimals))} {token.symbol}
           </p>
         )}
@@ -112,7 +115,7 @@ export function Custody({ session, custody, withdrawals }: CustodyProps) {
 type Withdrawal = Withdrawals['withdrawals'][number];
 
 /** What is on its way out of custody, each with its steps. */
-function Timeline({ session, custody, withdrawals }: CustodyProps) {
+function Timeline({ session, custody, withdrawals }: Omit<CustodyProps, 'onRequested'>) {
   if (withdrawals === null) return <p role="status">Loading withdrawals …</p>;
   const under = withdrawals.withdrawals.filter(({ state }) => state !== 'none');
   if (under.length === 0) return <p role="status">No withdrawal is under way.</p>;
@@ -137,8 +140,8 @@ function Steps({
   const nowMs = useNowMs();
   const acting = useActing();
   const once = useOnce(session.address, token, () =>
-    acting.act(async () => {
-      await whenReady(() => custody.executeWithdraw(token));
+    acting.act(async (signal) => {
+      await whenReady(() => custody.executeWithdraw(token), signal);
       return `${claim} ${token} are in your wallet`;
     }),
   );

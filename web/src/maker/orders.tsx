@@ -1,24 +1,24 @@
 import type { EntryResult, MakerClient } from '../../../sdk/src/maker.js';
+import type { OrderState } from '../../../sdk/src/stream.js';
 import { explained } from '../explained.js';
 import { coinOf, useShown } from '../market-context.js';
 import { shown } from '../numbers.js';
 import { useNowMs } from '../platform.js';
 import { Age } from '../states.js';
 import { Said, useActing } from './acting.js';
-import { useOpenOrders } from './open-orders.js';
+import type { Edited } from './edit.js';
 import type { Account } from './steps.js';
-import type { Edited } from './ticket.js';
 
 interface OrdersProps {
-  address: string;
+  /** Null before they are known. */
+  state: OrderState | null;
   client: MakerClient | null;
   onEdit(order: Edited): void;
 }
 
 /** Open orders in all markets: change or cancel one, or cancel all. Cancels are never off. */
-export function Orders({ address, client, onEdit }: OrdersProps) {
+export function Orders({ state, client, onEdit }: OrdersProps) {
   const { deployment } = useShown();
-  const state = useOpenOrders(address);
   const acting = useActing();
   if (state === null || (!state.isComplete && state.open.size === 0)) return <p role="status">Loading orders …</p>;
   const markets = new Map(deployment.markets.map((market) => [coinOf(market), market]));

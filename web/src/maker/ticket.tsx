@@ -1,24 +1,22 @@
 import { useEffect, useRef, useState } from 'react';
 import { useSearch } from 'wouter';
-import type { EntryResult, MakerClient, NewOrder } from '../../../sdk/src/maker.js';
-import { bytesToHex } from '../../../sdk/src/hash.js';
+import type { MakerClient } from '../../../sdk/src/maker.js';
+import type { OrderState } from '../../../sdk/src/stream.js';
 import { coinOf, symbolOf, useShown } from '../market-context.js';
 import type { Book, Market } from '../market-context.js';
 import { shown } from '../numbers.js';
-import { useStream } from '../platform.js';
+import { usePlatform, useStream } from '../platform.js';
 import { Said, useActing } from './acting.js';
-
-/** An order that is changed. It stays in its own market, whichever the page shows. */
-export interface Edited {
-  market: Market;
-  oid: number;
-  side: 'buy' | 'sell';
-  price: string;
-  size: string;
-}
+import { isOutdated, standingOf } from './edit.js';
+import type { Edited } from './edit.js';
+import { accepted, createPlacing, newCloid } from './place.js';
 
 interface TicketProps {
+  /** Whose orders these are. */
+  address: string;
   orders: MakerClient | null;
+  /** The open orders, as far as they are known. */
+  live: OrderState | null;
   /** The order that is changed; null for a new one. */
   edited: Edited | null;
   onEnd(): void;
@@ -27,7 +25,8 @@ interface TicketProps {
 }
 
 /** Places an order, or changes one: price and size go out exactly as they are typed. */
-export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
+export function Ticket({ address, orders, live, edited, onEnd, off }: TicketProps) {
+  const { read } = usePlatform();
   const { deployment, market: shownMarket } = useShown();
   const market = edited?.market ?? shownMarket;
   const base = symbolOf(deployment, market.base);
@@ -35,8 +34,18 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
   const wanted = new URLSearchParams(useSearch());
   const [side, setSide] = useState<'buy' | 'sell'>(wanted.get('side') === 'buy' ? 'buy' : 'sell');
   const [price, setPrice] = useState(wanted.get('price') ?? '');
-  const [size, setSize] = useState('');
+  /** Null until a size is typed: that of a change follows what is left of the order. */
+  const [typedSize, setSize] = useState<string | null>(null);
+  /** What was left of the edited order when somebody last pressed; null before. */
+  const [seenLeft, setSeenLeft] = useState<string | null>(null);
+  /** The order whose change ended because it is no longer open. */
+  const [endedOid, setEndedOid] = useState<number | null>(null);
+  const [placing] = useState(createPlacing);
   const acting = useActing();
+  const { left, isGone } = edited === null ? { left: '', isGone: false } : standingOf(edited, live);
+  const size = typedSize ?? left;
+  const isLess = edited !== null && isOutdated(typedSize, left, seenLeft ?? edited.size);
+  const goneOid = isGone && !acting.busy ? (edited?.oid ?? null) : endedOid;
   const best = useBest(market, side);
   // Joins the best price of its side once, and does not follow it: what is signed is what one has read.
   useEffect(() => {
@@ -47,23 +56,44 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
     if (edited !== null) {
       setSide(edited.side);
       setPrice(edited.price);
-      setSize(edited.size);
+      setSize(null);
+      setSeenLeft(null);
+      setEndedOid(null);
     } else if (wasEdited.current) {
       // Price and size of an order of another market are none of a new one here.
       setPrice(best ?? '');
-      setSize('');
+      setSize(null);
     }
     wasEdited.current = edited !== null;
   }, [edited]);
 
-  const send = async (client: MakerClient): Promise<string> => {
-    const cloid = bytesToHex(crypto.getRandomValues(new Uint8Array(16)));
-    const order: NewOrder = { pair: market.pair, side, price: price.trim(), size: size.trim(), cloid };
-    const results = edited === null ? await client.order([order]) : await client.modify(edited.oid, order);
-    const oid = accepted(results);
+  // A change that is under way takes the order out of the list itself.
+  useEffect(() => {
+    if (edited === null || !isGone || acting.busy) return;
+    setEndedOid(edited.oid);
     onEnd();
-    return edited === null ? `order ${oid ?? ''} rests in the book` : `order ${edited.oid} was changed`;
-  };
+  }, [edited, isGone, acting.busy]);
+
+  async function stored(cloid: string): Promise<number | null> {
+    const query = { type: 'orderStatus', user: address, oid: cloid };
+    const { order } = await read.info<{ order?: { order: { oid: number } } }>(query);
+    return order?.order.oid ?? null;
+  }
+
+  async function send(client: MakerClient): Promise<string> {
+    const terms = { pair: market.pair, side, price: price.trim(), size: size.trim() };
+    if (edited === null) return placing.place(client, terms, stored);
+    accepted(await client.modify(edited.oid, { ...terms, cloid: newCloid() }));
+    onEnd();
+    return `order ${edited.oid} was changed`;
+  }
+
+  function submit(): void {
+    if (orders === null || isGone) return;
+    setEndedOid(null);
+    if (isLess) setSeenLeft(left);
+    else acting.act(() => send(orders));
+  }
 
   return (
     <form
@@ -71,7 +101,7 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
       aria-label="Order"
       onSubmit={(event) => {
         event.preventDefault();
-        if (orders !== null) acting.act(() => send(orders));
+        submit();
       }}
     >
       <h2>{edited === null ? `Quote in ${market.pair}` : `Change order ${edited.oid} in ${market.pair}`}</h2>
@@ -114,6 +144,17 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
           />
         </label>
       </div>
+      {edited !== null && left !== edited.size && (
+        <p role="alert" className={isLess ? 'bad' : ''}>
+          {shown(left)} of {shown(edited.size)} {base} are left of the order since it was opened here.
+          {isLess && ` Press once to go on with ${size.trim()} all the same, and once more to sign it.`}
+        </p>
+      )}
+      {goneOid !== null && (
+        <p role="alert" className="bad">
+          Order {goneOid} is no longer open: it was filled, cancelled or replaced. Its change has ended.
+        </p>
+      )}
       <div className="row">
         <button type="submit" className="main" disabled={orders === null || acting.busy || off !== null}>
           {edited === null ? 'Sign and place' : 'Sign and change'}
@@ -140,10 +181,4 @@ function useBest(market: Market, side: 'buy' | 'sell'): string | null {
   const book = useStream({ type: 'l2Book', coin: coinOf(market) }, (_state: Book | null, data) => data);
   const [bids = [], asks = []] = book.data?.levels ?? [];
   return (side === 'buy' ? bids : asks)[0]?.px ?? null;
-}
-
-/** The order id of the only entry. Throws its refusal. */
-function accepted(results: readonly EntryResult[]): number | null {
-  for (const { error } of results) if (error !== null) throw error;
-  return results[0]?.oid ?? null;
 }

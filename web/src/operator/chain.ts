@@ -10,7 +10,7 @@ import { readerOf } from '../wallet/signer.js';
 /** Where EIP-1967 proxies keep the address of their code. */
 export const IMPLEMENTATION_SLOT = '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc';
 
-interface ContractRow {
+export interface ContractRow {
   name: string;
   address: string;
   owner: string | null;
@@ -18,7 +18,7 @@ interface ContractRow {
   implementation: string | null;
 }
 
-interface SignerRow {
+export interface SignerRow {
   address: string;
   /** ETH, an exact decimal. */
   eth: string;
@@ -85,7 +85,7 @@ export async function balancesOf(provider: Provider, addresses: readonly string[
   return Object.fromEntries(addresses.map((address, i) => [address, BigInt(wei[i] as string)]));
 }
 
-interface SolvencyRow {
+export interface SolvencyRow {
   token: string;
   /** What the ledger owes and holds, and what the chain says that the custodian has; exact decimals. */
   held: string;

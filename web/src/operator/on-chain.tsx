@@ -1,10 +1,10 @@
 import { useMemo } from 'react';
 import type { Status } from '../market-context.js';
 import { useShown } from '../market-context.js';
-import { shortHex, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
 import { chainOf, onChain } from '../wallet/provider.js';
 import { useWallets } from '../wallet/session.js';
+import { RoleTables, SolvencyTable } from './chain-tables.js';
 import { contractRows, signerRows, solvencyRows } from './chain.js';
 
 /** The deployment's chain as the wallet sees it that is there, or by the endpoint that the server names; null without either. */
@@ -33,42 +33,7 @@ export function Solvency() {
   return (
     <section aria-label="Solvency">
       <h2>Solvency</h2>
-      {chain === null ? (
-        <p role="status">{NO_CHAIN}</p>
-      ) : rows.data === null ? (
-        <p role="status">{rows.error ?? 'Asking the chain …'}</p>
-      ) : (
-        <div className="scroll" tabIndex={0} role="region" aria-label="Solvency by token">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Token</th>
-                <th scope="col" className="number">
-                  The ledger holds
-                </th>
-                <th scope="col" className="number">
-                  The custodian has
-                </th>
-                <th scope="col" className="number">
-                  Nobody's
-                </th>
-                <th scope="col">Whole</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.data.map(({ token, held, onChain, unattributed, isWhole }) => (
-                <tr key={token}>
-                  <td>{token}</td>
-                  <td className="number">{shown(held)}</td>
-                  <td className="number">{shown(onChain)}</td>
-                  <td className="number">{shown(unattributed)}</td>
-                  <td className={isWhole ? 'good' : 'bad'}>{isWhole ? '✓ yes' : '✗ less'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {chain === null ? <p role="status">{NO_CHAIN}</p> : <SolvencyTable rows={rows} />}
     </section>
   );
 }
@@ -91,66 +56,5 @@ export function ChainRoles({ status }: { status: Status }) {
           })),
     10_000,
   );
-  if (chain === null) return <p role="status">{NO_CHAIN}</p>;
-  if (rows.data === null) return <p role="status">{rows.error ?? 'Asking the chain …'}</p>;
-  const yes = (is: boolean): string => (is ? '✓' : '–');
-  return (
-    <section aria-label="Roles">
-      <h2>Roles, as the chain has them</h2>
-      <div className="scroll" tabIndex={0} role="region" aria-label="Signers">
-        <table>
-          <caption>Signers of this server</caption>
-          <thead>
-            <tr>
-              <th scope="col">Signer</th>
-              <th scope="col" className="number">
-                ETH for gas
-              </th>
-              <th scope="col">Posts curves</th>
-              <th scope="col">Settles withdrawals</th>
-              <th scope="col">Executes signed orders</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.data.signers.map(({ address, eth, isPoster, isSettler, isExecutor }) => (
-              <tr key={address}>
-                <td>
-                  <code title={address}>{shortHex(address)}</code>
-                </td>
-                <td className="number">{shown(eth, 6)}</td>
-                <td>{yes(isPoster)}</td>
-                <td>{yes(isSettler)}</td>
-                <td>{yes(isExecutor)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <div className="scroll" tabIndex={0} role="region" aria-label="Contracts">
-        <table className="addresses">
-          <caption>Contracts: compare these with what was published</caption>
-          <thead>
-            <tr>
-              <th scope="col">Contract</th>
-              <th scope="col">Address</th>
-              <th scope="col">Owner</th>
-              <th scope="col">Runs the code at</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.data.contracts.map(({ name, address, owner, implementation }) => (
-              <tr key={name}>
-                <td>{name}</td>
-                <td>
-                  <code>{address}</code>
-                </td>
-                <td>{owner === null ? '–' : <code>{owner}</code>}</td>
-                <td>{implementation === null ? '–' : <code>{implementation}</code>}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
-  );
+  return chain === null ? <p role="status">{NO_CHAIN}</p> : <RoleTables rows={rows} />;
 }

@@ -3,7 +3,7 @@ import { useShown } from '../market-context.js';
 import type { Status } from '../market-context.js';
 import { exact, shortHex, shown } from '../numbers.js';
 import { useRead } from '../platform.js';
-import { Age } from '../states.js';
+import { Age, Outdated } from '../states.js';
 import { TransactionLink } from '../swap/receipt.js';
 import { onChain } from '../wallet/provider.js';
 import { balancesOf } from './chain.js';
@@ -24,6 +24,7 @@ export function Tiles({ status }: { status: Status }) {
   );
   return (
     <section aria-label="Tiles">
+      <Outdated what="Gas of the keys" of={balances} />
       <ul className="way tiles">
         {status.keepers.map((keeper) => (
           <li key={keeper.role}>

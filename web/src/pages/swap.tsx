@@ -3,16 +3,17 @@ import { formatUnits } from '../../../core/amounts.js';
 import { useShown } from '../market-context.js';
 import { LIST_PLACES, shown } from '../numbers.js';
 import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
-import { tradingOff } from '../states.js';
+import { isOld, Outdated, tradingOff } from '../states.js';
 import { CopyAs } from '../swap/copy-as.js';
 import { History } from '../swap/history.js';
 import { limitText, NO_LIMIT, suggestedFor, withAmount } from '../swap/limit.js';
 import { LimitTerms, WAITS } from '../swap/limit-terms.js';
+import { useOrderOnce } from '../swap/order-once.js';
 import { Progress } from '../swap/progress.js';
 import { Receipt } from '../swap/receipt.js';
 import { useRun } from '../swap/run.js';
 import { TermsList } from '../swap/terms-list.js';
-import { boundOf, entered, offerOf } from '../swap/terms.js';
+import { boundOf, entered, minBuyOf, offerOf } from '../swap/terms.js';
 import type { Mode, Token } from '../swap/terms.js';
 import { TokenField } from '../swap/token-field.js';
 import { NobodyActs } from '../wallet/account-menu.js';
@@ -90,7 +91,8 @@ export function SwapPage() {
   useEffect(() => {
     if (suggestion !== null && limitOf !== null) setLimit((old) => suggestedFor(old, limitOf, suggestion));
   }, [suggestion === null, limitOf]);
-  const isShort = balance.data !== null && amount.units !== null && amount.units > balance.data;
+  // An old balance stands in nobody's way: what is signed or sent without the tokens is refused.
+  const isShort = !isOld(balance) && balance.data !== null && amount.units !== null && amount.units > balance.data;
   const isBusy = run !== null && run.stage !== 'done' && run.stage !== 'failed';
   const problem =
     sell === buy
@@ -120,9 +122,12 @@ export function SwapPage() {
     setLimit(withAmount);
   }
 
-  const once = useOnce(session?.address ?? null, `${sell.address}/${buy.address}/${text}`, () => {
+  const account = session?.address ?? null;
+  const about = `${sell.address}/${buy.address}/${text}`;
+  const orderOnce = useOrderOnce(account, `${account}/${mode}/${about}`, () => {
     if (canSwap) swap();
   });
+  const once = useOnce(account, about, () => orderOnce.ask(sell));
 
   function flip(): void {
     sellOther(buy.address);
@@ -132,14 +137,13 @@ export function SwapPage() {
 
   function swap(): void {
     if (amount.units === null || bound === null) return;
-    const sold = { sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) };
-    if (mode === 'limit')
-      return start({ mode, buy, swap: { ...sold, minBuy: formatUnits(bound, buy.decimals), validForSec } });
-    // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
-    const wanted = 2n * bound - (buyUnits ?? 0n);
+    const sold = {
+      ...{ sell: sell.symbol, buy: buy.symbol, amount: formatUnits(amount.units, sell.decimals) },
+      minBuy: formatUnits(minBuyOf(mode, bound, buyUnits), buy.decimals),
+    };
+    if (mode === 'limit') return start({ mode, buy, swap: { ...sold, validForSec } });
     const bounds = {
       slippageBps,
-      minBuy: formatUnits(wanted, buy.decimals),
       ...(maxFee.units === null ? {} : { maxFee: formatUnits(maxFee.units, sell.decimals) }),
     };
     start({ mode, buy, swap: { ...sold, ...bounds } });
@@ -152,7 +156,7 @@ export function SwapPage() {
         className="swap"
         onSubmit={(event) => {
           event.preventDefault();
-          if (canSwap) once.ask('swap', sell.symbol);
+          if (canSwap && !orderOnce.isAsking) once.ask('swap', sell.symbol);
         }}
       >
         <div className="pairfields">
@@ -180,8 +184,9 @@ export function SwapPage() {
             value={mode === 'limit' ? leastText : buyUnits === null ? '' : shown(formatUnits(buyUnits, buy.decimals))}
           />
         </div>
+        <Outdated what="Your balance" of={balance} />
         {balance.data !== null && (
-          <p className="caption" title={formatUnits(balance.data, sell.decimals)}>
+          <p className={isOld(balance) ? 'caption old' : 'caption'} title={formatUnits(balance.data, sell.decimals)}>
             You hold {shown(formatUnits(balance.data, sell.decimals), LIST_PLACES)} {sell.symbol}.{' '}
             <button type="button" onClick={() => setAmount(formatUnits(balance.data ?? 0n, sell.decimals))}>
               Sell all
@@ -277,11 +282,12 @@ export function SwapPage() {
         {session === null ? (
           <NobodyActs role="taker3" />
         ) : (
-          <button type="submit" className="main" disabled={!canSwap}>
+          <button type="submit" className="main" disabled={!canSwap || orderOnce.isAsking}>
             {NAMES[mode]} {amount.units === null ? '' : `${text.trim()} ${sell.symbol}`}
           </button>
         )}
         {once.question}
+        {orderOnce.question}
       </form>
       {session !== null && <PendingList session={session} />}
       {run !== null && <Progress run={run} onForget={forget} />}

@@ -2,7 +2,9 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
 import type { DirectSwap, GaslessQuote, LimitSwap, OrderStatus, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
+import { useShown } from '../market-context.js';
 import type { Mode, Token } from './terms.js';
+import { keepUnsure, unsureOrders } from './waiting-orders.js';
 
 /** Where a swap stands, from the click to the chain. */
 export interface Run {
@@ -41,6 +43,9 @@ export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], str
 /** What is swapped, and how. */
 type Wanted = { buy: Token } & ({ mode: 'gasless' | 'direct'; swap: DirectSwap } | { mode: 'limit'; swap: LimitSwap });
 
+const LEFT =
+  'The account was left meanwhile: nothing more was asked of it. What was sent before is among its transactions that wait, and in its history.';
+
 interface Runner {
   run: Run | null;
   start(wanted: Wanted): void;
@@ -48,32 +53,36 @@ interface Runner {
 }
 
 /**
- * Runs one swap at a time. Leaving the page signs and submits nothing any more, and ends the waiting for what was submitted or sent, not the order or the
- * transaction: the history shows the result of the one, and the other is among those that wait, of this account, until it is mined.
+ * Runs one swap at a time. Leaving the page or the account signs, submits and sends nothing any more, and ends the waiting for what was submitted, not
+ * the order or a transaction that was sent: the history shows the result of the one, which is remembered until it is known, and the other is among those
+ * that wait, of this account, until it is mined.
  */
 export function useRun(taker: TakerClient | null, address: string | null): Runner {
+  const { deployment } = useShown();
   const [run, setRun] = useState<Run | null>(null);
   const leaving = useRef<AbortController | null>(null);
-  useEffect(() => () => leaving.current?.abort(), []);
+  useEffect(() => () => leaving.current?.abort(new Error(LEFT)), [address]);
 
   const start = useCallback(
     (wanted: Wanted) => {
       if (taker === null || address === null) return;
-      leaving.current?.abort();
+      leaving.current?.abort(new Error(LEFT));
       const mine = new AbortController();
       leaving.current = mine;
       const change = (what: Partial<Run>): void => {
-        if (!mine.signal.aborted) setRun((old) => (old === null ? null : { ...old, ...what }));
+        if (leaving.current === mine) setRun((old) => (old === null ? null : { ...old, ...what }));
       };
       const { mode, buy } = wanted;
       const stage = ({ gasless: 'quoting', direct: 'sending', limit: 'signing' } as const)[mode];
       const nothing = { quote: null, orderId: null, txHash: null, error: null };
       setRun({ mode, taker: address, buy, stage, sinceMs: Date.now(), ...nothing });
-      void perform(taker, wanted, change, mine.signal).catch((error: unknown) =>
-        change({ stage: 'failed', error: explained(error) }),
-      );
+      const token = deployment.tokens.find(({ symbol }) => symbol === wanted.swap.sell)?.address ?? '';
+      void perform(taker, wanted, change, mine.signal).catch((error: unknown) => {
+        keepUnsure(unsureOrders, error, { account: address, deployment: deployment.deployment_id, token }, Date.now());
+        change({ stage: 'failed', error: explained(error) });
+      });
     },
-    [taker, address],
+    [taker, address, deployment],
   );
   return { run, start, forget: () => setRun(null) };
 }
@@ -85,7 +94,12 @@ export async function perform(
   change: (what: Partial<Run>) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  if (mode === 'direct') return change({ stage: 'done', txHash: await taker.swap(swap) });
+  if (mode === 'direct') {
+    const txHash = await taker.swap(swap, signal).catch((error: unknown) => {
+      throw error instanceof CurvebookError && error.code === 'BELOW_MINIMUM' ? belowShown(error) : error;
+    });
+    return change({ stage: 'done', txHash });
+  }
   if (mode === 'limit') {
     const orderId = await allowed(taker, swap, { change, signal, stage: 'signing' }, () =>
       taker.placeLimit(swap, {}, signal),
@@ -101,6 +115,12 @@ export async function perform(
   if (status === 'filled') return change({ stage: 'done', txHash });
   throw new CurvebookError(reason?.code ?? 'EXPIRED', reason?.message ?? `the order is ${status}`);
 }
+
+/** The least was the page's own, which knows no `minBuy`. */
+const belowShown = (cause: CurvebookError): CurvebookError =>
+  new CurvebookError('BELOW_MINIMUM', 'the price moved below the least that was shown: nothing was sent', {
+    ...{ cause, remedy: 'swap again at the price of now, or allow more slippage' },
+  });
 
 /** Does what needs an allowance to Permit2; where there is none, nothing was signed, and it is done again after a transaction that allows the amount. */
 async function allowed<T>(

@@ -65,6 +65,15 @@ export function boundOf(mode: Mode, limitUnits: bigint | null, least: bigint | n
   return bound === 0n ? null : bound;
 }
 
+/**
+ * The least that the client is told to take. For a gasless swap both sides of the quote have a slippage: the price may move by one before it is signed,
+ * and by one after; what is signed then is shown with the signature. Nothing else of a direct swap is shown before the wallet asks: it brings what the
+ * page says or is not sent.
+ */
+export function minBuyOf(mode: Mode, bound: bigint, buyUnits: bigint | null): bigint {
+  return mode === 'gasless' ? 2n * bound - (buyUnits ?? 0n) : bound;
+}
+
 /** Parts of a route in tenths of a percent, cut off, the largest first. */
 export function routeShares(route: Price['route']): { source: string; percent: string }[] {
   const total = route.reduce((all, { sellAmount }) => all + BigInt(sellAmount), 0n);

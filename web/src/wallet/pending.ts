@@ -1,9 +1,10 @@
 /**
  * Transactions that were sent and are not known to be mined. They outlive the page in the storage of the browser, so that nobody sends a second one
- * because the first one only waits. What is stored may have been written by anybody: it is read as such, and of each entry only fields of a known form.
+ * because the first one only waits.
  */
 import { keccakText } from '../../../sdk/src/hash.js';
 import type { Fate } from './mined.js';
+import { createStoredList, isText } from './stored.js';
 
 /** What the pages send, by the function that is called. */
 const SIGNATURES = {
@@ -70,8 +71,6 @@ const KEY = 'curvebook.pending';
 
 const HASH = /^0x[0-9a-f]{64}$/;
 const ADDRESS = /^0x[0-9a-f]{40}$/;
-const isText = (value: unknown, form: RegExp): value is string => typeof value === 'string' && form.test(value);
-
 export const isHash = (value: unknown): value is string => isText(value, /^0x[0-9a-fA-F]{64}$/);
 
 function pendingIn(value: unknown): Pending | null {
@@ -84,22 +83,6 @@ function pendingIn(value: unknown): Pending | null {
   if (nonce !== null && !isText(nonce, /^\d{1,20}$/)) return null;
   if (!Number.isSafeInteger(sentMs) || (sentMs as number) < 0) return null;
   return { hash, account, deployment, act: act as Act, token, units, nonce, sentMs: sentMs as number };
-}
-
-/** Entries of a stored text, each hash once; what is none is left out. */
-function pendingsIn(text: string | null): Pending[] {
-  let list: unknown;
-  try {
-    list = JSON.parse(text ?? '[]');
-  } catch {
-    return [];
-  }
-  const byHash = new Map<string, Pending>();
-  for (const value of Array.isArray(list) ? (list as unknown[]).slice(0, mostKept) : []) {
-    const one = pendingIn(value);
-    if (one !== null && !byHash.has(one.hash)) byHash.set(one.hash, one);
-  }
-  return [...byHash.values()];
 }
 
 function meaning({ to, data }: { to: string; data: string }): Pick<Pending, 'act' | 'token' | 'units'> {
@@ -131,45 +114,17 @@ export function sameAs(
   );
 }
 
-type Area = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
-
-export function createPendings(area: () => Area): Pendings {
-  const listeners = new Set<() => void>();
+export function createPendings(area: Parameters<typeof createStoredList>[0]): Pendings {
+  const idOf = ({ hash }: Pending): string => hash;
+  const { all, keep, onChange } = createStoredList(area, { key: KEY, entryIn: pendingIn, idOf, most: mostKept });
   const awaited = new Set<string>();
   let ended: readonly Ended[] = [];
-  let held: { text: string | null; list: readonly Pending[] } = { text: null, list: [] };
-  /** Once something could not be stored, what the page holds is all that there is. */
-  let isStored = true;
-
-  function all(): readonly Pending[] {
-    if (!isStored) return held.list;
-    try {
-      // Other tabs write, too.
-      const text = area().getItem(KEY);
-      if (text !== held.text) held = { text, list: pendingsIn(text) };
-    } catch {
-      isStored = false;
-    }
-    return held.list;
-  }
-
-  function keep(list: readonly Pending[]): void {
-    const kept = list.slice(0, mostKept);
-    const text = kept.length === 0 ? null : JSON.stringify(kept);
-    held = { text, list: kept };
-    try {
-      if (text === null) area().removeItem(KEY);
-      else area().setItem(KEY, text);
-    } catch {
-      isStored = false;
-    }
-    listeners.forEach((listener) => listener());
-  }
 
   const without = (hash: string): Pending[] => all().filter((one) => one.hash !== hash);
 
   return {
     all,
+    onChange,
     ended: () => ended,
     isAwaited: (hash) => awaited.has(hash),
     add(sent, call) {
@@ -198,10 +153,6 @@ export function createPendings(area: () => Area): Pendings {
       awaited.delete(hash);
       ended = ended.filter((one) => one.hash !== hash);
       keep(without(hash));
-    },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
     },
   };
 }
