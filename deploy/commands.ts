@@ -12,7 +12,7 @@ import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from '
 import { DeployError } from './errors.js';
 import { knownPlaces, type KnownPlaces } from './known-places.js';
 import { listingOf, manifestToken } from './listing.js';
-import { waitingOffers, withdrawActions } from './owner/offers.js';
+import { divideByOwner, waitingOffers, withdrawActions } from './owner/offers.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { logsOf, readState, type PlatformState } from './state.js';
@@ -134,12 +134,18 @@ async function recordState(
   });
 }
 
-/** Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. What `to` owns already is offered to nobody else from then on. */
+/**
+ * Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. What `to` owns already is offered to nobody else from then on.
+ * Where the contracts have several owners the calls are those of one: of the signer, of `to`, or of whoever owns most; what is left to others is said.
+ */
 export async function transferCommand(context: Context, to: string, mode: Mode): Promise<Action[]> {
-  const { provider } = context;
+  const { provider, signer, log } = context;
   const at = addressesOf(await currentRecord(context));
-  const actions = [...(await withdrawActions(provider, at, to)), ...(await transferActions(provider, at, to))];
-  if (actions.length === 0) context.log(`the four contracts are ${to}'s, or offered to it, already`);
+  const all = [...(await withdrawActions(provider, at, to)), ...(await transferActions(provider, at, to))];
+  if (all.length === 0) log(`the four contracts are ${to}'s, or offered to it, already`);
+  const { actions, others } = await divideByOwner(provider, all, [await signer.getAddress(), to]);
+  for (const { contract, owner } of others)
+    log(`${contract} is ${owner}'s, who alone can offer it or withdraw an offer: nothing is done with it here`);
   await carryOut(context, actions, mode);
   return actions;
 }

@@ -9,6 +9,7 @@ import { PROXY_NAMES, implementationOf } from './contracts.js';
 import type { ProxyName } from './contracts.js';
 import { DeployError } from './errors.js';
 import { deploymentFiles } from './record.js';
+import { historyOf } from './upgrade/history.js';
 import type { DeploymentFiles, DeploymentRecord, ImplementationRecord, ProposedRecord } from './record.js';
 
 /** A provider that passes any JSON-RPC request on. */
@@ -50,7 +51,7 @@ export async function createContext({ folder, ...options }: ContextOptions): Pro
 export type Mode = 'dry-run' | 'propose' | 'send';
 
 /**
- * The record of this chain's deployment, after all code on the chain was compared with it. If the owner has upgraded to an implementation that was
+ * The record of this chain's deployment, after all code on the chain was compared with it. If the owner has upgraded to implementations that were
  * proposed, or that ran before, the record is updated. Throws `NOT_DEPLOYED`, or `CODE_MISMATCH` when the chain has other code.
  */
 export async function currentRecord(context: Context): Promise<DeploymentRecord> {
@@ -97,26 +98,76 @@ async function assertCode(
 }
 
 /** @returns whether the record changed */
-async function adoptProposed({ provider, log }: Context, record: DeploymentRecord, name: ProxyName): Promise<boolean> {
+async function adoptProposed(context: Context, record: DeploymentRecord, name: ProxyName): Promise<boolean> {
+  const { provider, log } = context;
   const live = await implementationOf(provider, record.contracts[name]);
-  const earlier = record.previous[name] ?? [];
+  const recorded = record.implementations[name];
   const proposed = record.proposed[name] ?? [];
-  const all: ProposedRecord[] = [record.implementations[name], ...proposed, ...earlier];
+  const all: ProposedRecord[] = [recorded, ...proposed, ...(record.previous[name] ?? [])];
   const known = all.find((one) => one.address === live);
   if (known === undefined) {
     throw new DeployError('CODE_MISMATCH', `${name} runs ${live}, which is not in the record of the deployment`);
   }
   await assertCode(provider, name, { implementation: live }, { implementation: known.codeHash });
-  if (known === record.implementations[name]) return false;
-  (record.previous[name] ??= []).push(record.implementations[name]);
-  const { call: _, ...implementation } = known;
-  record.implementations[name] = implementation;
+  const isOther = known !== recorded;
+  if (!isOther && proposed.length === 0) return false;
+  const left = await leftBehind(context, record, name, live);
+  if (!isOther && left.length === 0) return false;
+  if (left.length !== 0) (record.previous[name] ??= []).push(...left);
+  record.implementations[name] = withoutCall(known);
   // Other proposals stay in the record: the owner may still execute them.
-  const waiting = proposed.filter(({ address }) => address !== live);
+  const done = new Set([...left.map(({ address }) => address), ...(isOther ? [live] : [])]);
+  const waiting = proposed.filter(({ address }) => !done.has(address));
+  // What only a copy of the chain had, or what a reorganisation took back, did not run here; a reorganisation may bring it back.
+  const isKept = [...done, ...waiting.map(({ address }) => address)].includes(recorded.address);
+  if (isOther && !isKept) waiting.push(recorded);
   if (waiting.length === 0) delete record.proposed[name];
   else record.proposed[name] = waiting;
-  log(`${name} runs ${known.contract} ${live} now`);
+  for (const { contract, address } of left)
+    if (address !== recorded.address) log(`${name} ran ${contract} ${address} meanwhile`);
+  if (isOther) log(`${name} runs ${known.contract} ${live} now`);
   return true;
+}
+
+/**
+ * What a proxy has run and runs no more, as far as the record does not say so yet, oldest first: what it ran by the record, and what the owner executed
+ * after that, or executed and replaced before any command looked. What the endpoint hides stays in the record as it is.
+ */
+async function leftBehind(
+  { provider, log }: Context,
+  record: DeploymentRecord,
+  name: ProxyName,
+  live: string,
+): Promise<ImplementationRecord[]> {
+  const recorded = record.implementations[name];
+  const [proposed, earlier] = [record.proposed[name] ?? [], record.previous[name] ?? []];
+  const { ran, problem } = await historyOf(provider, record, name);
+  const since = ran.lastIndexOf(recorded.address);
+  if (ran.at(-1) !== live || (since === -1 && (await isOnChain(provider, recorded)))) {
+    const reason = problem === null ? '' : `: ${problem}`;
+    log(
+      `${name}: the endpoint does not tell all that it has run since block ${record.deploymentBlock}: ` +
+        `what ran and runs no more may still be listed as proposed${reason}`,
+    );
+  }
+  const has = (list: readonly ImplementationRecord[], address: string): boolean =>
+    list.some((one) => one.address === address);
+  const isNews = (address: string, at: number): boolean =>
+    (since !== -1 && at >= since) || (has(proposed, address) && !has([recorded, ...earlier], address));
+  const addresses = ran.filter((address, at) => address !== live && isNews(address, at));
+  if (since === -1 && recorded.address !== live) addresses.unshift(recorded.address);
+  const left: ImplementationRecord[] = [];
+  for (const address of addresses) {
+    const one = [recorded, ...proposed, ...earlier].find((known) => known.address === address);
+    if (one === undefined)
+      log(`${name} ran ${address} meanwhile, which is not in the record: no storage is judged by it`);
+    else if (await isOnChain(provider, one)) left.push(withoutCall(one));
+  }
+  return left;
+}
+
+function withoutCall({ call: _, ...implementation }: ProposedRecord): ImplementationRecord {
+  return implementation;
 }
 
 /** Runs a constructor without deploying anything, and returns the runtime code with the address of the copy set to `address`. */

@@ -62,7 +62,11 @@ export async function deployCommand(context: Context, config: DeployConfig): Pro
   assertSameBuild(plan, pending, context);
   await executePlan(plan, context.signer, log).catch((error: unknown) => {
     if (!(error instanceof DeployError) || error.code !== 'INTERRUPTED') throw error;
-    throw new DeployError('INTERRUPTED', `${error.message}. To start over, remove ${files.pendingPath} first`);
+    throw new DeployError(
+      'INTERRUPTED',
+      'run it again first: an endpoint that is a block behind causes the same. Only if it stops at the same step again: ' +
+        `${error.message}. To start over, remove ${files.pendingPath} first`,
+    );
   });
   await assertBuilt(context, plan);
   const record = await recordOf(context, plan, pending);

@@ -54,6 +54,35 @@ describe('offers of the ownership', function () {
     expect(await owners()).to.deep.equal(CONTRACT_NAMES.map(() => [owner, right]));
   });
 
+  it('to the wrong account are withdrawn where it has not accepted yet, and what it has accepted is named', async () => {
+    await offer(wrong!);
+    const { signers } = world.chain;
+    const { custodian } = connectContracts(addressesOf(world.record()), signers[6]!);
+    await (await custodian.acceptOwnership()).wait();
+    const named = `custodian is ${wrong}'s, who alone can offer it or withdraw an offer`;
+    const others = CONTRACT_NAMES.filter((name) => name !== 'custodian');
+    const toOthers = (await offer(right!, 'dry-run')).map(({ contract }) => contract);
+    expect(toOthers, 'one call of one account is no reason to leave out three of another one').to.deep.equal(others);
+    // An onlooker owns nothing, as the deployer of what a multisig owns: the calls are then those of the account that is named.
+    const onlooker = await world.context({ signer: signers[5]! });
+    for (const context of [onlooker, await world.context()]) {
+      world.printed();
+      const proposed = await transferCommand(context, owner!, 'propose');
+      expect(proposed.map(({ contract }) => contract)).to.deep.equal(others);
+      expect(world.printed().filter((line) => line.startsWith(named))).to.have.length(1);
+    }
+    expect((await refusal(transferCommand(onlooker, owner!, 'send'))).code).to.equal('NOT_OWNER');
+    world.printed();
+    expect(await offer(owner!)).to.have.length(3);
+    expect(world.printed().filter((line) => line.startsWith(named))).to.have.length(1);
+    expect(await owners()).to.deep.equal(CONTRACT_NAMES.map((name) => [name === 'custodian' ? wrong : owner, null]));
+    expect((await refusal(offer(owner!))).message).to.contain(`custodian belongs to ${wrong}`);
+    await transferCommand(await world.context({ signer: signers[6]! }), owner!, 'send');
+    expect(await owners()).to.deep.equal(
+      CONTRACT_NAMES.map((name) => (name === 'custodian' ? [wrong, owner] : [owner, null])),
+    );
+  });
+
   it('that wait are named when there is nothing to accept', async () => {
     await offer(wrong!);
     world.printed();

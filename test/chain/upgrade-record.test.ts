@@ -1,17 +1,19 @@
 /** What upgrades are judged by besides the live version: every implementation that the record names, as far as the chain has it. */
 import { expect } from 'chai';
-import { Interface, keccak256 } from 'ethers';
+import { Interface, id, keccak256, type Filter, type Log } from 'ethers';
 import { proposalOf, type Action } from '../../deploy/actions.js';
 import type { Build } from '../../deploy/build.js';
 import { statusCommand } from '../../deploy/commands.js';
-import { implementationOf } from '../../deploy/contracts.js';
+import type { RpcProvider } from '../../deploy/context.js';
+import { connectContracts, implementationOf } from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
 import { rollbackCommand } from '../../deploy/upgrade/rollback.js';
-import { upgradeCommand, type UpgradeOptions } from '../../deploy/upgrade/upgrade.js';
+import { addressesOf, upgradeCommand, type UpgradeOptions } from '../../deploy/upgrade/upgrade.js';
 import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
 import { buildSuccessors } from '../support/contracts/successors.js';
 
 const NOTE = new Interface(['function initializeV2(uint256 note)']);
+const UPGRADED = id('Upgraded(address)');
 const LIMIT = new Interface(['function setLimit(uint256)']);
 
 describe('the record of implementations', function () {
@@ -146,6 +148,134 @@ describe('the record of implementations', function () {
       await revertChain();
       await upgrade('EntrypointWithGuardian');
       expect(world.record().implementations.entrypoint.contract).to.equal('EntrypointWithGuardian');
+    });
+  });
+
+  describe('knows what ran before', () => {
+    const inRecord = () => {
+      const { implementations, previous, proposed } = world.record();
+      return {
+        runs: implementations.entrypoint.contract,
+        before: (previous.entrypoint ?? []).map(({ contract }) => contract),
+        waiting: (proposed.entrypoint ?? []).map(({ contract }) => contract),
+      };
+    };
+    const statusBy = async (provider: RpcProvider) => {
+      world.printed();
+      await statusCommand({ ...(await context()), provider }).catch(() => undefined);
+      return world.printed().join('\n');
+    };
+    /** An endpoint that answers the query for upgrades otherwise, and every other one as it is. */
+    const answering = (change: (logs: Log[]) => Log[]): RpcProvider =>
+      new Proxy(world.chain.provider, {
+        get(target, name) {
+          const value = Reflect.get(target, name) as unknown;
+          if (typeof value !== 'function') return value;
+          const method = (value as (...args: unknown[]) => unknown).bind(target);
+          if (name !== 'getLogs') return method;
+          return async (filter: Filter) => {
+            const logs = (await method(filter)) as Log[];
+            return filter.topics?.[0] === UPGRADED ? change(logs) : logs;
+          };
+        },
+      });
+    const upgradeTo = async (address: string): Promise<void> => {
+      const { entrypoint } = connectContracts(addressesOf(world.record()), world.chain.signers[0]!);
+      await (await entrypoint.upgradeToAndCall(address, '0x')).wait();
+    };
+
+    it('on this chain, so that a rollback after a rehearsal on a copy of it goes to that', async () => {
+      await upgrade('EntrypointWithLimit');
+      const copy: unknown = await world.chain.provider.send('evm_snapshot', []);
+      await upgrade('EntrypointWithBoth');
+      await world.chain.provider.send('evm_revert', [copy]);
+      expect(await status()).to.match(/entrypoint: 0x\w{40} .*, is proposed, but the chain does not have its code/);
+      expect(inRecord()).to.deep.include({ runs: 'EntrypointWithLimit', waiting: ['EntrypointWithBoth'] });
+      await rollback();
+      expect(inRecord().runs).to.equal('Entrypoint');
+    });
+
+    it('on this chain alone, where a rehearsal had several steps', async () => {
+      await upgrade('EntrypointWithLimit');
+      await upgrade('EntrypointWithBoth');
+      await revertChain();
+      world.printed();
+      const { code, message } = await refusal(rollback());
+      expect(code).to.equal('BAD_ARGUMENT');
+      expect(message).to.contain('from the start');
+      const passed = /entrypoint: passes over EntrypointWithLimit at 0x\w{40}, which this chain does not have/;
+      expect(world.printed().join('\n')).to.match(passed);
+    });
+
+    it('also when a reorganisation brings an upgrade back that it took', async () => {
+      await upgrade('EntrypointV2');
+      const { provider, signers } = world.chain;
+      const { address, block } = world.record().implementations.entrypoint;
+      const [hash] = (await provider.getBlock(block))!.transactions;
+      const { data } = (await provider.getTransaction(hash!))!;
+      await revertChain();
+      await status();
+      expect(inRecord()).to.deep.include({ runs: 'Entrypoint', waiting: ['EntrypointV2'] });
+      await (await signers[0]!.sendTransaction({ data })).wait();
+      await upgradeTo(address);
+      await status();
+      expect(inRecord()).to.deep.equal({ runs: 'EntrypointV2', before: ['Entrypoint', 'Entrypoint'], waiting: [] });
+    });
+
+    it('when the owner carries out two proposals before any command looks', async () => {
+      const [limit, both] = [await propose('EntrypointWithLimit'), await propose('EntrypointWithBoth')];
+      await propose('EntrypointV2');
+      await carryOut(limit);
+      await carryOut(both);
+      const said = await status();
+      const before = ['Entrypoint', 'EntrypointWithLimit'];
+      expect(inRecord()).to.deep.equal({ runs: 'EntrypointWithBoth', before, waiting: ['EntrypointV2'] });
+      expect(said.split('\n').filter((line) => line.includes('is proposed'))).to.have.length(1);
+      await rollback();
+      expect(inRecord().runs).to.equal('EntrypointWithLimit');
+      await status();
+      expect(inRecord().waiting).to.deep.equal(['EntrypointV2']);
+    });
+
+    it('when the owner has gone back by itself meanwhile', async () => {
+      const first = await running();
+      await carryOut(await propose('EntrypointWithLimit'));
+      await upgradeTo(first);
+      await status();
+      expect(inRecord()).to.deep.equal({ runs: 'Entrypoint', before: ['EntrypointWithLimit'], waiting: [] });
+      const again = await propose('EntrypointWithLimit');
+      await status();
+      expect(inRecord(), 'it waits once more').to.deep.include({ waiting: ['EntrypointWithLimit'] });
+      await carryOut(again);
+      await carryOut(await rollbackCommand(await world.context(), ['entrypoint'], 'propose'));
+      await status();
+      expect(inRecord()).to.deep.include({ runs: 'Entrypoint', waiting: [] });
+    });
+
+    it('as far as the endpoint tells it, and says where it does not', async () => {
+      const [limit, both] = [await propose('EntrypointWithLimit'), await propose('EntrypointWithBoth')];
+      await carryOut(limit);
+      await carryOut(both);
+      const found = world.saveFiles();
+      const known = { runs: 'EntrypointWithBoth', before: ['Entrypoint'], waiting: ['EntrypointWithLimit'] };
+      const refuse = () => {
+        throw new Error('history is pruned');
+      };
+      for (const [change, told] of [
+        [() => [], /entrypoint: the endpoint does not tell all that it has run since block \d+: what/],
+        [refuse, /entrypoint: the endpoint does not tell .*: history is pruned/],
+        [(logs: Log[]) => logs.slice(0, 1), /entrypoint: the endpoint does not tell/],
+      ] as const) {
+        world.restoreFiles(found);
+        expect(await statusBy(answering(change))).to.match(told);
+        expect(inRecord()).to.deep.equal(known);
+      }
+      expect(await status()).not.to.contain('does not tell');
+      const all = { runs: 'EntrypointWithBoth', before: ['Entrypoint', 'EntrypointWithLimit'], waiting: [] };
+      expect(inRecord(), 'a better endpoint tells it later').to.deep.equal(all);
+      world.restoreFiles(found);
+      await statusBy(answering((logs) => logs.slice(1)));
+      expect(inRecord(), 'what is left is enough').to.deep.equal(all);
     });
   });
 
