@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * Volume, profit, markouts and shares of an address, per pair
-         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed. It takes 2 points, and one more for each full 2 days of a pair.
+         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed. It takes 2 points, and one more for each full 2 days of a pair until now.
          */
         get: operations["getV0MakersMakerPerformance"];
         put?: never;

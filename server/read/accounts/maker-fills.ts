@@ -72,7 +72,8 @@ export function makerFillsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
     const format = formatOf(ctx);
     if (format !== 'json')
       return streams.send<PartCursor>(ctx, format, COLUMNS, (after, limit) => read(after ?? before, limit));
-    const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
+    const limit = queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT);
+    const { rows, next } = await costsOf(deps).holding(ctx, COSTS.makerFills, limit, () => read(before, limit));
     costsOf(deps).add(ctx, COSTS.makerFills, rows.length);
     const name = next === null ? null : [next.timestampMs, next.market, next.fillSeq, next.partNo].join('-');
     const body: z.infer<typeof makerFillsSchema> = { maker, fills: rows, next: name };

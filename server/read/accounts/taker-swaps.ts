@@ -63,7 +63,8 @@ export function takerSwapsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
       const columns = Object.keys(swapSchema.shape);
       return streams.send<SwapCursor>(ctx, format, columns, (after, limit) => read(after ?? before, limit));
     }
-    const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
+    const limit = queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT);
+    const { rows, next } = await costsOf(deps).holding(ctx, COSTS.takerSwaps, limit, () => read(before, limit));
     costsOf(deps).add(ctx, COSTS.takerSwaps, rows.length);
     const name = next === null ? null : `${next.blockNumber}-${next.logIndex}`;
     const body: z.infer<typeof takerSwapsSchema> = { taker, swaps: rows, next: name };
