@@ -953,6 +953,7 @@ export interface components {
             block_number: number;
             tx_hash: string;
             timestamp_ms: number;
+            cursor: string;
         };
         TakerSwap: {
             /** @enum {string} */
@@ -969,6 +970,7 @@ export interface components {
             block_number: number;
             tx_hash: string;
             timestamp_ms: number | null;
+            cursor: string;
         };
         MakerPerformance: {
             pair: string;
