@@ -132,6 +132,7 @@ export function createDoor(options: DoorOptions): Door {
       port,
       host,
       portSetting,
+      trustProxy,
     });
     opened.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       void onUpgrade(request, socket, head);

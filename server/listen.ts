@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type Koa from 'koa';
+import { clientAddress, networkOf } from './rate-limit.js';
 
 /**
  * How long an idle connection stays open: longer than load balancers and clients keep theirs, usually 60 s, because a client that reuses a
@@ -22,13 +23,24 @@ export interface AnswerLimits {
   /** How long it may take over what is left once an answer is complete, and the bytes for which it has a second more. */
   answerMs: number;
   bytesPerSec: number;
+  /**
+   * Bytes of answers that may wait for the clients of one address, of IPv6 of one network of 64 bits, over all its connections. An answer that
+   * is longer by itself may wait alone.
+   */
+  networkBytes: number;
 }
 
 /** `answerMs` is more than the slowest download needs for the last pages that wait for it, which `row-stream.ts` lets go at 16 KiB in 30 s. */
-export const ANSWER_LIMITS: AnswerLimits = { stallMs: 30_000, answerMs: 180_000, bytesPerSec: 64 * 1024 };
+export const ANSWER_LIMITS: AnswerLimits = {
+  ...{ stallMs: 30_000, answerMs: 180_000, bytesPerSec: 64 * 1024 },
+  networkBytes: 32 * 2 ** 20,
+};
 
-/** How often complete answers that still wait are looked at. */
-const LOOK_MS = 1_000;
+/**
+ * How often answers that wait are looked at. What waits at one look alone may be on its way, so that what can be made between two may wait
+ * beyond the limit.
+ */
+const LOOK_MS = 200;
 
 /**
  * Whether a request wants a WebSocket. An offer of any other protocol is optional and not taken: the request is served as it is. Java's client and
@@ -64,25 +76,27 @@ export interface Listening {
  */
 export async function listen(app: Koa, port: number, host: string, portSetting = 'PORT'): Promise<Listening> {
   const handle = app.callback();
-  return listenOn((request, response) => void handle(request, response), { port, host, portSetting });
+  const place = { port, host, portSetting, trustProxy: app.proxy };
+  return listenOn((request, response) => void handle(request, response), place);
 }
 
-/** Where to listen, and the setting of the port. */
+/** Where to listen, the setting of the port, and whether a proxy in front writes client addresses to the end of X-Forwarded-For. */
 interface Place {
   port: number;
   host: string;
   portSetting: string;
+  trustProxy?: boolean;
 }
 
 /** The same for any handler of requests. */
 export async function listenOn(
   handle: RequestListener,
-  { port, host, portSetting, limits = ANSWER_LIMITS }: Place & { limits?: AnswerLimits },
+  { port, host, portSetting, trustProxy = false, limits = ANSWER_LIMITS }: Place & { limits?: AnswerLimits },
 ): Promise<Listening> {
   const server = createServer({ shouldUpgradeCallback: asksForWebSocket });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   // Before any other listener of requests.
-  limitAnswers(server, limits);
+  limitAnswers(server, limits, (request) => networkOf(clientAddress(request, trustProxy)));
   server.on('request', handle);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(listenError(error, port, host, portSetting)));
@@ -95,17 +109,27 @@ export async function listenOn(
   return { server, port: address.port, url: `http://${urlHost}:${address.port}`, close: () => closeServer(server) };
 }
 
-/** Destroys connections whose client leaves bytes of answers waiting for too long. */
-function limitAnswers(server: Server, { stallMs, answerMs, bytesPerSec }: AnswerLimits): void {
-  /** Answers that have not been sent, and when those that are complete have to be. */
-  const open = new Map<ServerResponse, number>();
-  server.on('request', (_request, response) => {
+/** An answer that has not been sent. */
+interface OpenAnswer {
+  network: string;
+  /** When it has to be sent; Infinity while it is being made, or one before it on its connection. */
+  untilMs: number;
+  /** Bytes of it waited at the last look. */
+  waited: boolean;
+}
+
+/** Destroys connections whose client leaves bytes of answers waiting for too long, or too many of them. */
+function limitAnswers(server: Server, limits: AnswerLimits, networkFor: (request: IncomingMessage) => string): void {
+  const { stallMs } = limits;
+  /** In the order of their requests, in which a connection sends them. */
+  const open = new Map<ServerResponse, OpenAnswer>();
+  server.on('request', (request, response) => {
     // The time begins anew with each byte that comes or goes, also of a write of which the client takes a part. Without bytes that wait
     // the answer is being made.
     response.setTimeout(stallMs, () => {
       if (response.writableLength > 0) response.destroy();
     });
-    open.set(response, Infinity);
+    open.set(response, { network: networkFor(request), untilMs: Infinity, waited: false });
     response.once('close', () => open.delete(response));
   });
   // Nothing else ends a connection whose wish for a WebSocket was refused while the client keeps its own end open.
@@ -114,23 +138,57 @@ function limitAnswers(server: Server, { stallMs, answerMs, bytesPerSec }: Answer
     else socket.setTimeout(stallMs, () => socket.destroy());
   });
 
-  const look = (): void => {
-    const nowMs = performance.now();
-    for (const [response, untilMs] of open) {
-      const { socket } = response.req;
-      // An answer that waits behind another one on its connection has no socket of its own yet, and is not told of that one's end.
-      if (socket.destroyed) open.delete(response);
-      else if (nowMs >= untilMs) socket.destroy();
-      else if (response.writableEnded && response.socket !== null && untilMs === Infinity)
-        open.set(response, nowMs + answerMs + (response.writableLength / bytesPerSec) * 1_000);
-    }
-  };
   server.once('listening', () => {
-    const looking = setInterval(look, LOOK_MS);
+    const looking = setInterval(() => {
+      // An answer that waits behind another one on its connection has no socket of its own yet, and is not told of that one's end.
+      for (const [response] of open) if (response.req.socket.destroyed) open.delete(response);
+      endLate(open, limits);
+      endLargest(open, limits);
+    }, LOOK_MS);
     looking.unref();
     server.once('close', () => clearInterval(looking));
   });
 }
+
+/** Destroys connections with a complete answer that had to be sent by now. */
+function endLate(open: Map<ServerResponse, OpenAnswer>, { answerMs, bytesPerSec }: AnswerLimits): void {
+  const nowMs = performance.now();
+  /** What the client has to take of each connection first; Infinity behind an answer that is still being made. */
+  const ahead = new Map<Socket, number>();
+  for (const [response, answer] of open) {
+    const { socket } = response.req;
+    const bytes = (ahead.get(socket) ?? 0) + (response.writableEnded ? response.writableLength : Infinity);
+    ahead.set(socket, bytes);
+    if (nowMs >= answer.untilMs) socket.destroy();
+    else if (answer.untilMs === Infinity) answer.untilMs = nowMs + answerMs + (bytes / bytesPerSec) * 1_000;
+  }
+}
+
+/** Destroys, of each network that leaves too much waiting, the connections that most waits for. */
+function endLargest(open: ReadonlyMap<ServerResponse, OpenAnswer>, { networkBytes }: AnswerLimits): void {
+  const waiting: { socket: Socket; network: string; bytes: number }[] = [];
+  for (const [response, answer] of open) {
+    const bytes = response.writableLength;
+    if (answer.waited && bytes > 0) waiting.push({ socket: response.req.socket, network: answer.network, bytes });
+    answer.waited = bytes > 0;
+  }
+  for (const [, answers] of Map.groupBy(waiting, ({ network }) => network)) {
+    let bytes = bytesOf(answers);
+    if (bytes <= networkBytes) continue;
+    const connections = [...Map.groupBy(answers, ({ socket }) => socket)]
+      .map(([socket, own]) => ({ socket, answers: own.length, bytes: bytesOf(own) }))
+      .sort((a, b) => b.bytes - a.bytes);
+    let left = answers.length;
+    for (const one of connections) {
+      if (bytes <= networkBytes || left === 1) break;
+      one.socket.destroy();
+      bytes -= one.bytes;
+      left -= one.answers;
+    }
+  }
+}
+
+const bytesOf = (answers: readonly { bytes: number }[]): number => answers.reduce((sum, { bytes }) => sum + bytes, 0);
 
 function listenError(error: NodeJS.ErrnoException, port: number, host: string, portSetting: string): ListenError {
   if (error.code !== 'EADDRINUSE') {

@@ -2,7 +2,14 @@ import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Candle } from '../../core/market-data/candles.js';
-import { INTERVALS, isInterval, nextOpen, opensBefore, openOf } from '../../core/market-data/intervals.js';
+import {
+  INTERVALS,
+  isInterval,
+  nextOpen,
+  opensBefore,
+  openOf,
+  type Interval,
+} from '../../core/market-data/intervals.js';
 import { ticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Market } from '../../core/types.js';
 import { badRequest } from '../errors.js';
@@ -51,7 +58,8 @@ export function candlesHandler(deps: ReadDeps): RouterMiddleware {
         `from and to span more than ${CANDLES_LIMIT} candles: ask from ${earliestMs} on, or up to an earlier time`,
       );
     const range = { market: market.index, interval, fromMs, toMs, nowMs, limit: CANDLES_LIMIT };
-    const candles = await deps.store.candles(range);
+    const most = mostCandles(interval, fromMs, Math.min(toMs, nowMs));
+    const candles = await costsOf(deps).holding(ctx, COSTS.candles, most, () => deps.store.candles(range));
     costsOf(deps).add(ctx, COSTS.candles, candles.length);
     const body: z.infer<typeof candlesSchema> = {
       pair: market.pair,
@@ -60,6 +68,13 @@ export function candlesHandler(deps: ReadDeps): RouterMiddleware {
     };
     ctx.body = body;
   };
+}
+
+/** About how many candles a span has at most: months are counted with the length of the first one. */
+function mostCandles(interval: Interval, fromMs: number, toMs: number): number {
+  const openMs = openOf(interval, fromMs);
+  const lengthMs = nextOpen(interval, openMs) - openMs;
+  return Math.min(Math.max(Math.floor((toMs - openMs) / lengthMs) + 1, 0), CANDLES_LIMIT);
 }
 
 function candleOf(market: Market, candle: Candle): z.infer<typeof candlesSchema>['candles'][number] {

@@ -4,6 +4,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import { ApiError } from '../errors.js';
 import { createQueryBudget, type QueryBudget } from '../orders/query-budget.js';
 import { RateLimitedError } from '../orders/refusals.js';
+import { networkOf } from '../rate-limit.js';
 
 /** Points that an answer takes before it is made, and how many units of it take one more afterwards. */
 export type Cost = { base: number } | MeasuredCost;
@@ -19,7 +20,7 @@ export const COSTS = {
   fills: { base: 1, per: 20, unit: 'fills' },
   makerFills: { base: 2, per: 20, unit: 'fills' },
   takerSwaps: { base: 2, per: 20, unit: 'swaps' },
-  performance: { base: 2, per: 2, unit: 'days of a pair' },
+  performance: { base: 2, per: 2, unit: 'days of a pair until now' },
   takerSummary: { base: 2, per: 20, unit: 'days of a pair' },
   operatorSummary: { base: 2, per: 2, unit: 'days of a pair' },
   curve: { base: 4, per: 50, unit: 'orders of its book' },
@@ -35,6 +36,10 @@ export function priceOf(cost: Cost): string {
 }
 
 const WINDOW_SEC = 60;
+/** When to come back while only answers under way stand against a request: most are made by then. */
+const UNDER_WAY_RETRY_SEC = 1;
+/** Units that an answer is taken to have while it is made where its parameters don't bound them. */
+export const UNBOUNDED_UNITS = 1_000;
 
 /** Points of addresses, of IPv6 of networks of 64 bits: as many a minute as they have requests. */
 interface ReadCosts {
@@ -42,6 +47,12 @@ interface ReadCosts {
   take(ctx: Context, cost: Cost): void;
   /** Takes what so many units of the answer cost; it is sent even if the points are then spent. */
   add(ctx: Context, cost: MeasuredCost, units: number): void;
+  /**
+   * Makes an answer of at most `most` units, which `add` counts, and sets their points aside until it is made or has failed: what many requests
+   * at a time cost would be known only after all of them were served. Throws 429 RATE_LIMITED while a minute's points are set aside; one
+   * answer may always be made, whatever it costs.
+   */
+  holding<T>(ctx: Context, cost: MeasuredCost, most: number, make: () => Promise<T>): Promise<T>;
 }
 
 /** Requests that the client of this one has a minute, as its answer says. */
@@ -54,18 +65,41 @@ function createReadCosts(nowMs: () => number): ReadCosts {
     if (known?.perMinute !== perMinute) known = { perMinute, budget: createQueryBudget(perMinute, nowMs) };
     return known.budget;
   };
+  /** Points that are set aside, by network. */
+  const held = new Map<string, number>();
+  const hold = (network: string, points: number): void => {
+    const left = (held.get(network) ?? 0) + points;
+    if (left > 0) held.set(network, left);
+    else held.delete(network);
+  };
+  const refuse = (ctx: Context, retryAfterSec: number, message: string): never => {
+    ctx.set('retry-after', `${retryAfterSec}`);
+    throw new ApiError(429, 'RATE_LIMITED', message);
+  };
   return {
     take(ctx, { base }) {
       try {
         budgetOf(ctx).take(ctx.ip, base);
       } catch (error) {
         if (!(error instanceof RateLimitedError)) throw error;
-        ctx.set('retry-after', `${error.retryAfterSec}`);
         const text = `More than ${requestsOf(ctx)} points of costly answers in ${WINDOW_SEC} s: wait for retry-after`;
-        throw new ApiError(429, 'RATE_LIMITED', text);
+        refuse(ctx, error.retryAfterSec, text);
       }
     },
     add: (ctx, { per }, units) => budgetOf(ctx).add(ctx.ip, Math.floor(units / per)),
+    async holding(ctx, { per }, most, make) {
+      const network = networkOf(ctx.ip);
+      const limit = requestsOf(ctx);
+      if ((held.get(network) ?? 0) >= limit)
+        refuse(ctx, UNDER_WAY_RETRY_SEC, `Answers under way may take more than ${limit} points: wait for retry-after`);
+      const points = Math.floor(most / per);
+      hold(network, points);
+      try {
+        return await make();
+      } finally {
+        hold(network, -points);
+      }
+    },
   };
 }
 

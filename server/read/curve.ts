@@ -7,7 +7,7 @@ import type { Hex, Market, MarketSnapshot, Side, SnapshotOrder } from '../../cor
 import { publicationState } from '../../ledger/publications/publication-states.js';
 import type { Publication } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
-import { COSTS, costsOf } from './costs.js';
+import { COSTS, costsOf, UNBOUNDED_UNITS } from './costs.js';
 import type { PostedCurve, ReadDeps } from './deps.js';
 import { marketOf, sequenceOf } from './params.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema } from './schemas.js';
@@ -83,17 +83,24 @@ export function curveHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const market = marketOf(deps.markets(), ctx.params.pair ?? '');
     const seq = sequenceOf(ctx.params.curve_seq ?? '', 'curve_seq');
-    const posted = await deps.store.postedCurve(market.index, seq);
+    const posted = await costsOf(deps).holding(ctx, COSTS.curve, UNBOUNDED_UNITS, () =>
+      deps.store.postedCurve(market.index, seq),
+    );
     if (posted === null) throw notFound(`No curve ${seq} of ${market.pair} was seen on-chain`);
-    const { asks = [], bids = [] } = posted.snapshot ?? {};
-    costsOf(deps).add(ctx, COSTS.curve, asks.length + bids.length);
-    ctx.body = curveBody(market, posted);
+    const { post, snapshot, isProlonged, landedSeq, headSec } = posted;
+    const state = publicationState(post, { signed: true, landedSeq, headSec });
+    const shown = state === 'landed' || isProlonged ? null : snapshot;
+    // Of a book that is not shown the points would tell the size.
+    if (shown !== null) costsOf(deps).add(ctx, COSTS.curve, shown.asks.length + shown.bids.length);
+    ctx.body = curveBody(market, posted, { state, shown });
   };
 }
 
-function curveBody(market: Market, curve: PostedCurve): object {
-  const { post, publication, raised, snapshot, isProlonged, landedSeq, headSec } = curve;
-  const state = publicationState(post, { signed: true, landedSeq, headSec });
+function curveBody(
+  market: Market,
+  { post, publication, raised }: PostedCurve,
+  { state, shown }: { state: ReturnType<typeof publicationState>; shown: MarketSnapshot | null },
+): object {
   return {
     pair: market.pair,
     curve_seq: post.seq,
@@ -107,7 +114,7 @@ function curveBody(market: Market, curve: PostedCurve): object {
     raised_ask: unitsToSize(market, raised.ask),
     raised_bid: unitsToSize(market, raised.bid),
     prepared: publication === null ? null : preparedBody(market, publication),
-    snapshot: snapshot === null || state === 'landed' || isProlonged ? null : snapshotBody(market, snapshot),
+    snapshot: shown === null ? null : snapshotBody(market, shown),
   };
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import { ticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Leg, Market } from '../../core/types.js';
-import { COSTS, costsOf } from './costs.js';
+import { COSTS, costsOf, UNBOUNDED_UNITS } from './costs.js';
 import type { ExplainedFill, ReadDeps } from './deps.js';
 import { directionOf, feeOf } from './fills.js';
 import { queryMarket, sequenceOf } from './params.js';
@@ -60,7 +60,9 @@ export function decompositionHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const market = queryMarket(ctx, deps.markets());
     const fillSeq = sequenceOf(ctx.params.fill_seq ?? '', 'fill_seq');
-    const explained = await deps.store.explainedFill(market.index, fillSeq);
+    const explained = await costsOf(deps).holding(ctx, COSTS.decomposition, UNBOUNDED_UNITS, () =>
+      deps.store.explainedFill(market.index, fillSeq),
+    );
     const legs = explained?.decomposition.legs ?? [];
     const orders = legs.reduce((sum, leg) => sum + leg.orders.length, 0);
     costsOf(deps).add(ctx, COSTS.decomposition, orders);

@@ -111,7 +111,8 @@ export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddlew
     const limit = queryLimit(ctx, FILLS_LIMIT, FILLS_DEFAULT);
     if (limit === FILLS_DEFAULT && before === undefined && maker === undefined && taker === undefined)
       return sendRendered(ctx, await newest(ctx, market));
-    const fills = await deps.store.fillsPage({ ...page, before, limit });
+    const read = () => deps.store.fillsPage({ ...page, before, limit });
+    const fills = await costsOf(deps).holding(ctx, COSTS.fills, limit, read);
     costsOf(deps).add(ctx, COSTS.fills, fills.length);
     sendRendered(ctx, renderFills(market, fills));
   };

@@ -35,13 +35,21 @@ const PAGE = 500;
 /** For each request that an address has a minute: as many rows as take a point elsewhere. */
 const ROWS_PER_REQUEST = 20;
 
-/** Streams that may run at the same time: of one address, and altogether. */
+/** Streams that may run at the same time: of one address, and altogether, without those that wait for rows of the next minute. */
 interface StreamCaps {
   perAddress: number;
   total: number;
 }
 
-/** Counts streams that run. */
+/** One of the places that there are altogether. */
+interface Place {
+  /** Leaves it to others. */
+  give(): void;
+  /** Takes it or, once it was given, another one; false while there is none, and from then on it goes before downloads that begin. */
+  take(): boolean;
+}
+
+/** Counts streams that run, those that wait included. */
 export interface RowStreams {
   /** Answers with all rows, or with the query's `limit` of them. Throws 400 BAD_REQUEST, and 429 RATE_LIMITED while too many others run. */
   send<C>(ctx: Context, format: Exclude<Format, 'json'>, columns: readonly string[], readPage: ReadPage<C>): void;
@@ -90,11 +98,33 @@ export function createRowStreams(
   const byAddress = new Map<string, number>();
   const rowsOf = createRowBudgets(timers.nowMs);
   let total = 0;
+  /** Places that are taken, and those that downloads want to have again. */
+  let [taken, wanted] = [0, 0];
 
-  function begin(ctx: Context): () => void {
+  function createPlace(): Place {
+    let state: 'taken' | 'given' | 'wanted' = 'taken';
+    taken += 1;
+    const leave = (): void => {
+      if (state === 'taken') taken -= 1;
+      if (state === 'wanted') wanted -= 1;
+      state = 'given';
+    };
+    return {
+      give: leave,
+      take() {
+        leave();
+        state = taken < caps.total ? 'taken' : 'wanted';
+        if (state === 'taken') taken += 1;
+        else wanted += 1;
+        return state === 'taken';
+      },
+    };
+  }
+
+  function begin(ctx: Context): { place: Place; end: () => void } {
     const address = networkOf(ctx.ip);
     const own = byAddress.get(address) ?? 0;
-    if (own >= caps.perAddress || total >= caps.total) {
+    if (own >= caps.perAddress || taken + wanted >= caps.total) {
       ctx.set('retry-after', `${RETRY_SEC}`);
       throw new ApiError(
         429,
@@ -104,15 +134,18 @@ export function createRowStreams(
     }
     byAddress.set(address, own + 1);
     total += 1;
+    const place = createPlace();
     let ended = false;
-    return () => {
+    const end = (): void => {
       if (ended) return;
       ended = true;
       total -= 1;
+      place.give();
       const left = (byAddress.get(address) ?? 1) - 1;
       if (left > 0) byAddress.set(address, left);
       else byAddress.delete(address);
     };
+    return { place, end };
   }
 
   /**
@@ -142,10 +175,16 @@ export function createRowStreams(
       const most = queryLimit(ctx, Number.MAX_SAFE_INTEGER);
       const rows = rowsOf(ctx);
       const address = networkOf(ctx.ip);
-      const end = begin(ctx);
+      const { place, end } = begin(ctx);
       let isReading = false;
+      const mayRead = (): boolean => {
+        if (rows.spentSec(address) === 0) return place.take();
+        // A download that waits out its minute reads nothing.
+        place.give();
+        return false;
+      };
       const next: typeof readPage = async (after, limit) => {
-        while (rows.spentSec(address) > 0 && !text.destroyed) await timers.wait(LOOK_MS);
+        while (!text.destroyed && !mayRead()) await timers.wait(LOOK_MS);
         if (text.destroyed) return { rows: [], next: null };
         const page = await readPage(after, limit);
         rows.add(address, page.rows.length);

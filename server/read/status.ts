@@ -9,6 +9,7 @@ import { COST_ROLES } from '../../ledger/transactions/costs.js';
 import type { LogName, TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
 import { lostSchema, lostBody } from './lost.js';
+import { sendText } from '../rendered.js';
 import { servedTokens, watcherBody, watcherSchema } from './limits.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema, signedDecimalSchema } from './schemas.js';
 
@@ -132,12 +133,19 @@ export const statusSchema = z
   .meta({ id: 'Status' });
 
 export type StatusBody = z.infer<typeof statusSchema>;
-type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean | null };
+type Lost = StatusBody['last_reversal'];
+type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean | null; lost: Lost };
 
-/** GET /v0/status: state of ledger, curves and keepers, whether or not the platform is ready. */
+/**
+ * GET /v0/status: state of ledger, curves and keepers, whether or not the platform is ready. What a reversal took back may be thousands of
+ * notifications, so that its text is shared by all answers of one read.
+ */
 export function statusHandler(read: () => Promise<StatusBody>): RouterMiddleware {
+  let written: { lost: Lost; text: string } = { lost: null, text: 'null' };
   return async (ctx) => {
-    ctx.body = await read();
+    const { last_reversal: lost, ...rest } = await read();
+    if (written.lost !== lost) written = { lost, text: JSON.stringify(lost) };
+    sendText(ctx, `${JSON.stringify(rest).slice(0, -1)},"last_reversal":${written.text}}`);
   };
 }
 
@@ -147,10 +155,11 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
     const timeMs = deps.nowMs();
     const { facts, held } = await deps.store.platform(timeMs);
     const logs = deps.replicaLagMs === null ? (held ?? deps.ownLogs()) : null;
-    return { timeMs, facts, running: (log) => logs?.has(log) ?? null };
+    const lost = facts.reversal === null ? null : lostBody(facts.reversal, marketsOf(facts));
+    return { timeMs, facts, running: (log) => logs?.has(log) ?? null, lost };
   });
   return async () => {
-    const { timeMs, facts, running } = await read();
+    const { timeMs, facts, running, lost } = await read();
     const { ready, reason } = deps.readiness();
     const halt = deps.halt();
     return {
@@ -171,7 +180,7 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
       keepers: keepersBody(deps.roles, facts, running),
       transactions: transactionsBody(facts),
       checkpoint: checkpointBody(facts),
-      last_reversal: facts.reversal === null ? null : lostBody(facts.reversal, marketsOf(facts)),
+      last_reversal: lost,
     };
   };
 }

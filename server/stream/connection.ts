@@ -31,7 +31,7 @@ export interface ConnectionDeps {
   /** Counts the subscriptions of an address to what an account has. */
   accountQuota: Quota;
   sessions: Sessions;
-  limits: Pick<StreamLimits, 'maxSubscriptions' | 'maxPendingPosts'>;
+  limits: Pick<StreamLimits, 'maxSubscriptions' | 'maxPendingPosts' | 'maxRefused'>;
   logger: GatewayLogger;
 }
 
@@ -86,6 +86,8 @@ interface ConnectionSocket {
   resume(): void;
   /** Ends the connection, because updates of it could not be read. */
   lost(): void;
+  /** Ends the connection, because it goes on sending beyond its budget. */
+  flooded(): void;
 }
 
 export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket: ConnectionSocket): Connection {
@@ -98,10 +100,14 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   let pendingPosts = 0;
   /** Runs while reading is paused because the address has spent its budget. */
   let slowed: NodeJS.Timeout | null = null;
+  /** Messages that were refused since it runs. */
+  let refused = 0;
   let closed = false;
 
   function onMessage(text: string): void {
     if (behind !== null) return void behind.push(text);
+    // Those of a whole chunk come after a pause began. None is worth its parsing but a post, which may be a signed action.
+    if (slowed !== null && !text.includes('"post"') && charged() !== null) return refuseBeyond();
     let parsed: unknown;
     try {
       parsed = gateway.parse(text, hint);
@@ -157,8 +163,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   }
 
   /**
-   * Counts an unsigned message. Once the budget of the address is spent it is not served, and reading pauses for a while; an action that
-   * comes after it is served all the same.
+   * Counts an unsigned message. Once the budget of the address is spent it is not served, which is told once, and reading pauses for a while;
+   * an action that comes after it is served all the same.
    */
   function spend(points = 1): boolean {
     try {
@@ -166,10 +172,18 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
       return true;
     } catch (error) {
       if (!(error instanceof RateLimitedError)) throw error;
-      queue.reply(errorFrame(error.message));
-      slowDown();
+      if (slowed === null) queue.reply(errorFrame(error.message));
+      refuseBeyond();
       return false;
     }
+  }
+
+  /** Reading pauses from the first message on that is beyond the budget; more than some that came in the pause end the connection. */
+  function refuseBeyond(): void {
+    if (closed) return;
+    refused = slowed === null ? 1 : refused + 1;
+    slowDown();
+    if (refused > limits.maxRefused) socket.flooded();
   }
 
   /** The budget that messages of this client take from; null while it is a maker's own connection. */
@@ -301,7 +315,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
         return { type: 'error', payload: `${SHAPE_TEXT}: ${error.message}` };
       }
       const refused = error instanceof GatewayUnavailableError || error instanceof RateLimitedError;
-      if (error instanceof RateLimitedError && !isAction) slowDown();
+      if (error instanceof RateLimitedError && !isAction) refuseBeyond();
       if (!refused) logger.error({ err: error }, 'a posted request failed');
       const text = refused ? error.message : 'internal_error: Internal error';
       return isAction ? { type: 'action', payload: refuse(text) } : { type: 'error', payload: text };
@@ -320,8 +334,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     onMessage,
     onBinary: () => malformed('binary message'),
     onProbe() {
-      // Those that were already read while reading is paused are told once.
       if (slowed === null) spend();
+      else if (charged() !== null) refuseBeyond();
     },
     onClose() {
       closed = true;

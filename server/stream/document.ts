@@ -109,7 +109,7 @@ export function asyncApiDocument(info: DocumentInfo): AsyncApiDocument {
       ws: {
         address: '/ws',
         description:
-          'JSON text frames. Codes 4000 to 4002 of a close say: idle, output queue full, behind retained events.',
+          'JSON text frames. Codes 4000 to 4003 of a close say: idle, output queue full, behind retained events, too many messages beyond the budget.',
         messages: Object.fromEntries(
           Object.keys(messages).map((name) => [name, { $ref: `#/components/messages/${name}` }]),
         ),

@@ -9,6 +9,8 @@ export interface StreamLimits {
   maxMessageBytes: number;
   /** Posts of one connection that are answered at the same time. */
   maxPendingPosts: number;
+  /** Messages beyond the budget of the address that may have been read in the pause that the first of them caused. */
+  maxRefused: number;
   /** A connection that sent nothing for this long is closed; protocol pings and pongs count. */
   idleMs: number;
   /** Bytes that the socket may hold before frames wait in the connection's own queue. */
@@ -33,6 +35,7 @@ export const STREAM_LIMITS: StreamLimits = {
   maxAccountSubscriptions: 1_000,
   maxMessageBytes: 1024 * 1024,
   maxPendingPosts: 100,
+  maxRefused: 100,
   idleMs: 60_000,
   highWaterBytes: 256 * 1024,
   maxQueueBytes: 4 * 1024 * 1024,
@@ -49,6 +52,7 @@ export const CLOSE = {
   idle: { code: 4000, reason: 'no message for too long' },
   queueFull: { code: 4001, reason: 'output queue full' },
   behind: { code: 4002, reason: 'behind retained events' },
+  flood: { code: 4003, reason: 'too many messages beyond the budget' },
   replicaLag: { code: 1013, reason: 'replica_lag: try again later' },
 } as const;
 

@@ -120,6 +120,7 @@ export function serveStream(deps: StreamDeps): Stream {
       pause: () => socket.pause(),
       resume: () => socket.resume(),
       lost: () => end(CLOSE.internal),
+      flooded: () => end(CLOSE.flood),
     });
     clients.add(client);
     const heard = (): void => {

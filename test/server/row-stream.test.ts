@@ -121,6 +121,53 @@ describe('Downloads', () => {
     expect(all.running()).to.equal(2);
   });
 
+  it('that wait for the next minute leave their places to others, and go before new ones then', async () => {
+    const all = createRowStreams({ perAddress: 2, total: 2 }, pace, timers);
+    const begin = (ip: string, readPage = page) => {
+      const one = client(100);
+      one.ctx.ip = ip;
+      all.send(one.ctx, 'ndjson', ['a'], readPage);
+      return one;
+    };
+    const read = (ip: string): void => void (begin(ip, many).ctx.body as Readable).resume();
+    const settle = async (): Promise<void> => {
+      for (let i = 0; i < 100; i += 1) await new Promise((resolve) => setImmediate(resolve));
+    };
+    let pages = 0;
+    const many = async () => {
+      pages += 1;
+      return { rows: Array.from({ length: 500 }, () => ({ a: 'x' })), next: 1 };
+    };
+    read('10.0.0.1');
+    read('10.0.0.1');
+    await settle();
+    expect(pages, 'the rows of the minute are spent').to.be.within(4, 5);
+    const before = pages;
+    expect(() => begin('10.0.0.1', many), 'of the same address').to.throw('downloads');
+    const others = [begin('10.0.0.2'), begin('10.0.0.3')];
+    expect(() => begin('10.0.0.4')).to.throw('downloads');
+    expect(all.running()).to.equal(4);
+    for (let i = 0; i < 61; i += 1) {
+      for (const { socket } of others) socket.bytesWritten += LEAST;
+      await pass(1_000);
+    }
+    await settle();
+    expect(pages, 'without a place').to.equal(before);
+    const [first, second] = others.map(({ ctx }) => ctx.body as Readable);
+    first!.destroy();
+    await settle();
+    expect(() => begin('10.0.0.4'), 'which others wait for').to.throw('downloads');
+    await pass(1_000);
+    await settle();
+    expect(pages - before, 'one after the other').to.be.within(4, 5);
+    second!.destroy();
+    await pass(1_000);
+    await settle();
+    begin('10.0.0.4');
+    begin('10.0.0.5');
+    expect(all.running()).to.equal(4);
+  });
+
   it('wait for a page, and end after their time however much is taken', async () => {
     const all = streams();
     const [waiting, eager] = [client(), client()];

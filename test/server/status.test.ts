@@ -8,6 +8,8 @@ import { keccak256 } from '../../core/hash.js';
 import { parseUnits as toUnits } from '../../core/amounts.js';
 import { subticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
+import type { ReversalRow } from '../../ledger/chain/reversals.js';
+import { createReadStore } from '../../server/read/store.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
@@ -282,6 +284,39 @@ forOneDatabase((name, open) =>
         ['canonical_mismatch', 'reversal'],
       ]);
       expect(stops.halts[0]?.ended_ms).to.equal(lost?.time_ms);
+    });
+
+    it('writes what a reorganisation took back once for all answers of a read', async () => {
+      const db = await open();
+      const store = createReadStore(db);
+      const row = { timeMs: 5, generation: 3, keptGeneration: 1, fromBlock: 7, toBlock: 9, depth: 3 } as ReversalRow;
+      let [writings, timeMs] = [0, 1];
+      server = await startReadServer(db, [WETH_USDC], {
+        nowMs: () => timeMs,
+        store: {
+          ...store,
+          async platform(ms) {
+            const { facts, held } = await store.platform(ms);
+            const orphans = {
+              ...{ custody: [], orders: [] },
+              get fills() {
+                writings += 1;
+                return [];
+              },
+            };
+            return { facts: { ...facts, reversal: { row, orphans } }, held };
+          },
+        },
+      });
+      const first = await status();
+      expect(first.last_reversal).to.deep.include({ depth: 3, fill_count: 0, fills: [], events: [] });
+      const once = writings;
+      expect(once).to.be.greaterThan(0);
+      for (let i = 0; i < 3; i += 1) expect(await status()).to.deep.equal(first);
+      expect(writings).to.equal(once);
+      timeMs += STATUS_MAX_AGE_MS;
+      expect(await status()).to.deep.equal({ ...first, time_ms: timeMs });
+      expect(writings).to.equal(2 * once);
     });
 
     it('says what each signer spends, and why its newest transaction reverted', async () => {

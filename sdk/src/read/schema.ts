@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * Volume, profit, markouts and shares of an address, per pair
-         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed. It takes 2 points, and one more for each full 2 days of a pair.
+         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed. It takes 2 points, and one more for each full 2 days of a pair until now.
          */
         get: operations["getV0MakersMakerPerformance"];
         put?: never;
@@ -953,6 +953,7 @@ export interface components {
             block_number: number;
             tx_hash: string;
             timestamp_ms: number;
+            cursor: string;
         };
         TakerSwap: {
             /** @enum {string} */
@@ -969,6 +970,7 @@ export interface components {
             block_number: number;
             tx_hash: string;
             timestamp_ms: number | null;
+            cursor: string;
         };
         MakerPerformance: {
             pair: string;

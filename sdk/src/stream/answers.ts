@@ -1,4 +1,7 @@
-/** What the frames of the server say of what it was asked. It answers everything in the order in which it was asked. */
+/**
+ * What the frames of the server say of what it was asked. It answers in the order in which it was asked, and of what comes at once beyond the
+ * client's budget only the first.
+ */
 import type { components } from './schema.js';
 
 type Frame = components['schemas']['ServerFrame'];

@@ -41,6 +41,8 @@ const makerFillSchema = z
     block_number: integerSchema,
     tx_hash: hashSchema,
     timestamp_ms: integerSchema,
+    /** The `before` of what is older. */
+    cursor: z.string(),
   })
   .meta({ id: 'MakerFill' });
 
@@ -72,13 +74,16 @@ export function makerFillsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
     const format = formatOf(ctx);
     if (format !== 'json')
       return streams.send<PartCursor>(ctx, format, COLUMNS, (after, limit) => read(after ?? before, limit));
-    const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
+    const limit = queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT);
+    const { rows, next } = await costsOf(deps).holding(ctx, COSTS.makerFills, limit, () => read(before, limit));
     costsOf(deps).add(ctx, COSTS.makerFills, rows.length);
-    const name = next === null ? null : [next.timestampMs, next.market, next.fillSeq, next.partNo].join('-');
-    const body: z.infer<typeof makerFillsSchema> = { maker, fills: rows, next: name };
+    const body: z.infer<typeof makerFillsSchema> = { maker, fills: rows, next: next === null ? null : cursorOf(next) };
     ctx.body = body;
   };
 }
+
+const cursorOf = ({ timestampMs, market, fillSeq, partNo }: PartCursor): string =>
+  [timestampMs, market, fillSeq, partNo].join('-');
 
 function rowOf(market: Market, fill: MakerFill): z.infer<typeof makerFillSchema> {
   return {
@@ -97,5 +102,6 @@ function rowOf(market: Market, fill: MakerFill): z.infer<typeof makerFillSchema>
     block_number: fill.blockNumber,
     tx_hash: fill.txHash,
     timestamp_ms: fill.timestampMs,
+    cursor: cursorOf(fill),
   };
 }

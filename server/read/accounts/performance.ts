@@ -79,13 +79,15 @@ export function performanceHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');
     const markets = queryPairs(ctx, deps.markets());
-    const { interval, periodMs, span } = spanOf(ctx, deps.nowMs());
-    const activity = await deps.store.makerActivity(
-      maker,
-      markets.map(({ index }) => index),
-      span,
+    const nowMs = deps.nowMs();
+    const { interval, periodMs, span } = spanOf(ctx, nowMs);
+    // The position before the span is the present one less all that was traded since, which is read, too.
+    const days = daysOf({ fromMs: span.fromMs, toMs: Math.max(span.toMs, nowMs) });
+    const indices = markets.map(({ index }) => index);
+    const activity = await costsOf(deps).holding(ctx, COSTS.performance, days * markets.length, () =>
+      deps.store.makerActivity(maker, indices, span),
     );
-    costsOf(deps).add(ctx, COSTS.performance, daysOf(span) * activity.length);
+    costsOf(deps).add(ctx, COSTS.performance, days * activity.length);
     const body: z.infer<typeof performanceSchema> = {
       maker,
       interval,

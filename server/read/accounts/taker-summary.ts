@@ -49,7 +49,9 @@ export function takerSummaryHandler(deps: ReadDeps): RouterMiddleware {
     const taker = addressOf(ctx.params.address ?? '');
     const { interval, span } = spanOf(ctx, deps.nowMs());
     if (interval !== '1d') throw badRequest('swaps are summed up by day');
-    const activity = await deps.store.takerActivity(taker, span);
+    const most = daysOf(span) * deps.markets().length;
+    const read = () => deps.store.takerActivity(taker, span);
+    const activity = await costsOf(deps).holding(ctx, COSTS.takerSummary, most, read);
     costsOf(deps).add(ctx, COSTS.takerSummary, daysOf(span) * activity.length);
     const body: z.infer<typeof takerSummarySchema> = {
       taker,

@@ -37,6 +37,8 @@ const swapSchema = z
     tx_hash: hashSchema,
     /** Null when the block is no longer kept. */
     timestamp_ms: integerSchema.nullable(),
+    /** The `before` of what is older. */
+    cursor: z.string(),
   })
   .meta({ id: 'TakerSwap' });
 
@@ -63,13 +65,15 @@ export function takerSwapsHandler(deps: ReadDeps, streams: RowStreams): RouterMi
       const columns = Object.keys(swapSchema.shape);
       return streams.send<SwapCursor>(ctx, format, columns, (after, limit) => read(after ?? before, limit));
     }
-    const { rows, next } = await read(before, queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT));
+    const limit = queryLimit(ctx, PAGE_LIMIT, PAGE_DEFAULT);
+    const { rows, next } = await costsOf(deps).holding(ctx, COSTS.takerSwaps, limit, () => read(before, limit));
     costsOf(deps).add(ctx, COSTS.takerSwaps, rows.length);
-    const name = next === null ? null : `${next.blockNumber}-${next.logIndex}`;
-    const body: z.infer<typeof takerSwapsSchema> = { taker, swaps: rows, next: name };
+    const body: z.infer<typeof takerSwapsSchema> = { taker, swaps: rows, next: next === null ? null : cursorOf(next) };
     ctx.body = body;
   };
 }
+
+const cursorOf = ({ blockNumber, logIndex }: SwapCursor): string => `${blockNumber}-${logIndex}`;
 
 function rowOf(deps: Pick<ReadDeps, 'markets'>, swap: TakerSwap): z.infer<typeof swapSchema> {
   if (swap.kind === 'direct') {
@@ -88,6 +92,7 @@ function rowOf(deps: Pick<ReadDeps, 'markets'>, swap: TakerSwap): z.infer<typeof
       block_number: row.block_number,
       tx_hash: row.tx_hash,
       timestamp_ms: row.timestamp_ms,
+      cursor: cursorOf(swap),
     };
   }
   const tokens = new Map<Address, Token>(servedTokens(deps.markets()).map((token) => [token.address, token]));
@@ -107,5 +112,6 @@ function rowOf(deps: Pick<ReadDeps, 'markets'>, swap: TakerSwap): z.infer<typeof
     block_number: swap.blockNumber,
     tx_hash: swap.txHash,
     timestamp_ms: swap.timestampMs,
+    cursor: cursorOf(swap),
   };
 }

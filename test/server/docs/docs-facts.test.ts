@@ -25,6 +25,7 @@ import * as orders from '../../../server/orders/limits.js';
 import { bookSchema } from '../../../server/read/book.js';
 import { checkpointSchema } from '../../../server/read/checkpoint.js';
 import { decompositionSchema } from '../../../server/read/decomposition.js';
+import { UNBOUNDED_UNITS } from '../../../server/read/costs.js';
 import { READ_ENDPOINTS } from '../../../server/read/endpoints.js';
 import { feesSchema } from '../../../server/read/fees.js';
 import { FILLS_DEFAULT } from '../../../server/read/fills.js';
@@ -176,12 +177,15 @@ describe('the guides', () => {
       read('docs/operators.md'),
       `${thousands(maxConnections)} WebSocket connections of a process one address has at most ${thousands(maxConnectionsPerAddress)}`,
     );
-    const { stallMs, answerMs, bytesPerSec } = ANSWER_LIMITS;
+    const { stallMs, answerMs, bytesPerSec, networkBytes } = ANSWER_LIMITS;
     says(
       read('docs/operators.md'),
       `nothing of an answer for ${stallMs / 1_000} to ${(2 * stallMs) / 1_000} s`,
       `after ${answerMs / 60_000} minutes and a second for each ${bytesPerSec / 1024} KiB`,
+      `More than ${networkBytes / 2 ** 20} MiB of answers may not wait for one address`,
     );
+    says(table, `close ${CLOSE.flood.code} when more than ${STREAM_LIMITS.maxRefused} had arrived`);
+    says(read('docs/makers.md'), `(${thousands(UNBOUNDED_UNITS)} orders where nothing bounds it)`);
     says(table, `one address | ${thousands(maxAccountSubscriptions)} | error frame`);
     says(table, `| ${thousands(maxConnections)} |`, `| ${maxSubscriptions} |`, `| ${maxPendingPosts} |`);
     says(

@@ -143,10 +143,33 @@ describe('history', () => {
         ...{ kind: 'signed', pair: null, fill_seq: null, token_in: 'USDC', amount_in: '2.5' },
         ...{ token_out: OPERATOR, amount_out: '17', fee_token: 'USDC', fee: '0.001', recipient: OTHER },
         ...{ block_number: 102 + GENERATIONS, tx_hash: fill.fill.txHash, timestamp_ms: fill.fill.timestampMs },
+        cursor: `${102 + GENERATIONS}-999`,
       });
       expect(rows.slice(1).map((row) => row.fill_seq)).to.deep.equal(
         Array.from({ length: GENERATIONS }, (_, i) => 2 * (GENERATIONS - i)),
       );
+    });
+
+    it('goes on with a download that was cut off after the last row that had come', async () => {
+      const lines = async (path: string) => (await text(path)).text.trimEnd().split('\n');
+      const cursorIn: Record<string, (row: string) => string> = {
+        ndjson: (row) => (JSON.parse(row) as { cursor: string }).cursor,
+        csv: (row) => row.split(',').at(-1)!,
+      };
+      for (const path of [
+        `/v0/makers/${alice}/fills`,
+        `/v0/makers/${alice}/fills?pair=WETH-USDC`,
+        `/v0/takers/${OTHER}/swaps`,
+      ])
+        for (const [format, cursorOf] of Object.entries(cursorIn)) {
+          const asked = `${path}${path.includes('?') ? '&' : '?'}format=${format}`;
+          const all = await lines(asked);
+          expect(all.length, asked).to.be.greaterThan(8);
+          for (const came of [2, 7, all.length - 1]) {
+            const rest = await lines(`${asked}&before=${cursorOf(all[came - 1]!)}`);
+            expect(rest.slice(format === 'csv' ? 1 : 0), `${asked} after ${came}`).to.deep.equal(all.slice(came));
+          }
+        }
     });
 
     it('downloads all rows as NDJSON or CSV', async () => {

@@ -1,6 +1,7 @@
 /** What nobody signs is bounded by address, and no signed action is refused for it. */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { expect } from 'chai';
 import { INFO_TYPES } from '../../../server/orders/info/registry.js';
 import { answerWeight, queryWeight } from '../../../server/orders/info/weights.js';
@@ -258,6 +259,26 @@ withGateway('Queries and messages that nobody signs', (suite) => {
       }
       expect(await left(client)).to.equal(PER_MINUTE - TIMES);
       await client.close();
+    });
+
+    it('close their connection when too many of them come at once, but not a maker’s', async () => {
+      const { url } = await suite.start({}, { farewellMs: 200 }, undefined, PER_MINUTE);
+      const flood = (client: WsClient): void => {
+        const raw = (client.socket as unknown as { _socket: Socket })._socket;
+        raw.cork();
+        for (let i = 0; i < PER_MINUTE + 500; i += 1) client.socket.send('{"method":"ping"}');
+        raw.uncork();
+      };
+      const maker = await connectWs(url);
+      expect(await maker.post('action', noop(1))).to.have.nested.property('payload.status', 'ok');
+      const client = await connectWs(url);
+      flood(client);
+      flood(maker);
+      expect(await client.closed).to.deep.equal({ code: 4003, reason: 'too many messages beyond the budget' });
+      expect(client.frames.filter(isLimited)).to.have.length(1);
+      expect(await maker.post('action', order('2500'))).to.have.nested.property('payload.status', 'ok');
+      expect(maker.frames.filter(on('pong'))).to.have.length(PER_MINUTE + 500);
+      await maker.close();
     });
 
     it('are told so, and read more slowly, beyond the budget', async () => {

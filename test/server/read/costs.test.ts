@@ -2,15 +2,19 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { settingsSchema } from '../../../cli/config.js';
 import type { Address, ChainFill } from '../../../core/types.js';
 import { openOf } from '../../../core/market-data/intervals.js';
 import type { Candle } from '../../../core/market-data/candles.js';
+import type { MakerActivity } from '../../../ledger/accounts/reads.js';
+import { totalOf } from '../../../ledger/accounts/sums.js';
+import { MAKER_HOURS, MARKET_HOURS } from '../../../ledger/accounts/tables.js';
 import type { Db } from '../../../ledger/types.js';
 import { readLimits } from '../../../server/rate-limit.js';
 import { COSTS, costsOf } from '../../../server/read/costs.js';
-import type { ReadStore } from '../../../server/read/deps.js';
+import type { PostedCurve, ReadStore } from '../../../server/read/deps.js';
 import { READ_ENDPOINTS } from '../../../server/read/endpoints.js';
 import { createReadStore } from '../../../server/read/store.js';
 import { forOneDatabase } from '../../support/db.js';
@@ -66,6 +70,40 @@ forOneDatabase((name, open) =>
       return Array.from({ length: count }, (_, i) => ({ ...fill, fillSeq: count - i }));
     };
 
+    const idleActivity: MakerActivity = {
+      market: 0,
+      total: totalOf(MAKER_HOURS, []),
+      all: totalOf(MARKET_HOURS, []),
+      ...{ hours: [], openBeforeUnits: 0n, position: null, middle: null },
+    };
+
+    /** A posted curve with 200 orders behind it. */
+    function curveOf(facts: Pick<PostedCurve, 'landedSeq' | 'isProlonged'>): Partial<ReadStore> {
+      const orders = Array.from({ length: 100 }, (_, i) => ({ oid: i + 1, maker, priceTicks: 1n, sizeLots: 1n }));
+      const volumes = { askVolumeUnits: 0n, bidVolumeUnits: 0n };
+      const posted: PostedCurve = {
+        post: {
+          ...{
+            market: 0,
+            seq: 1,
+            era: 0,
+            baseSeq: 1,
+            postedSeq: 1,
+            deadlineSec: 100,
+            snapAskUnits: 0n,
+            snapBidUnits: 0n,
+          },
+          ...{ wordsHash: '0x01', blockNumber: 1, blockTimestampSec: 1, txHash: '0x01' },
+        },
+        publication: null,
+        raised: { ask: 0n, bid: 0n },
+        snapshot: { market: 0, fillSeq: 1, ...volumes, asks: orders, bids: orders },
+        headSec: 10,
+        ...facts,
+      };
+      return { postedCurve: () => Promise.resolve(posted) };
+    }
+
     it('are refused beyond the points of their address until its window ends, and others are not', async () => {
       await start(100, { candles: () => Promise.resolve(candlesOf(3_000)) });
       const path = '/v0/candles/WETH-USDC?interval=1m';
@@ -90,6 +128,7 @@ forOneDatabase((name, open) =>
       const fills = fillsOf(1_000);
       const activity = (await createReadStore(db).makerActivity(maker, [0, 1], { fromMs: 0, toMs: 1 })).length;
       expect(activity).to.equal(0);
+      const active: Partial<ReadStore> = { makerActivity: () => Promise.resolve([idleActivity]) };
       const cases: [path: string, points: number, change?: Partial<ReadStore>][] = [
         ['/v0/candles/WETH-USDC?interval=1m', 2],
         ['/v0/candles/WETH-USDC?interval=1m', 2 + 83, { candles: () => Promise.resolve(candlesOf(5_000)) }],
@@ -103,12 +142,19 @@ forOneDatabase((name, open) =>
         [`/v0/makers/${maker}/fills`, 2],
         [`/v0/takers/${maker}/swaps`, 2],
         [`/v0/makers/${maker}/performance?${spans}`, 2],
+        // All that was traded since the span is read, too.
+        [`/v0/makers/${maker}/performance?from=${NOW_MS - 39 * DAY_MS}&to=${NOW_MS - 30 * DAY_MS}`, 2 + 19, active],
+        [`/v0/makers/${maker}/performance?${spans}`, 2 + 20, active],
         [`/v0/takers/${maker}/summary?${spans}`, 2],
         [`/v0/operator/summary?${spans}`, 2 + 40],
         [`/v0/operator/summary?pair=WETH-DAI&${spans}`, 2 + 20],
         ['/v0/operator/halts', 2],
         ['/v0/fills/1/decomposition?pair=WETH-USDC', 4],
         ['/v0/curves/WETH-USDC/1', 4],
+        ['/v0/curves/WETH-USDC/1', 4 + 4, curveOf({ landedSeq: 2, isProlonged: false })],
+        // A book that is not shown tells nothing of its size.
+        ['/v0/curves/WETH-USDC/1', 4, curveOf({ landedSeq: 2, isProlonged: true })],
+        ['/v0/curves/WETH-USDC/1', 4, curveOf({ landedSeq: 1, isProlonged: false })],
         [`/v0/makers/${maker}/withdrawals`, 2],
         ['/v0/candles/WETH-USDC?interval=never', 2],
         ['/v0/pairs', 0],
@@ -127,6 +173,45 @@ forOneDatabase((name, open) =>
         }
         expect(1_000 - left, path).to.equal(points);
       }
+    });
+
+    it('have what they may cost set aside while they are made, so that many at a time are no more than some', async () => {
+      const reads: PromiseWithResolvers<Candle[]>[] = [];
+      const candles = (): Promise<Candle[]> => {
+        const read = Promise.withResolvers<Candle[]>();
+        reads.push(read);
+        return read.promise;
+      };
+      await start(200, { candles });
+      // Each may take 2 and 83 points.
+      const path = '/v0/candles/WETH-USDC?interval=1m';
+      const answers = Array.from({ length: 10 }, () => ask(path));
+      const refused = (await Promise.all(answers.map((answer) => Promise.race([answer, delay(1_000, null)])))).filter(
+        (answer) => answer !== null,
+      );
+      expect(refused.map(({ status, retryAfter }) => [status, retryAfter])).to.deep.equal(
+        Array.from({ length: 7 }, () => [429, '1']),
+      );
+      expect(JSON.parse(refused[0]!.text)).to.have.nested.property(
+        'error.message',
+        'Answers under way may take more than 200 points: wait for retry-after',
+      );
+      expect(reads).to.have.length(3);
+      expect(await statusOf(`/v0/makers/${maker}/fills?limit=10`), 'of another kind').to.equal(429);
+      expect(await statusOf('/v0/pairs')).to.equal(200);
+      // Also one that fails gives back what it does not cost.
+      reads[0]!.reject(new Error('no database'));
+      reads[1]!.resolve([]);
+      reads[2]!.resolve([]);
+      const statuses = (await Promise.all(answers)).map(({ status }) => status);
+      expect(statuses.filter((status) => status === 200)).to.have.length(2);
+      expect(await statusOf(`/v0/makers/${maker}/fills?limit=10`)).to.equal(200);
+    });
+
+    it('may cost more than a minute has, one at a time', async () => {
+      await start(20);
+      expect(await statusOf('/v0/candles/WETH-USDC?interval=1m')).to.equal(200);
+      expect(await statusOf(`/v0/makers/${maker}/fills?limit=1000`)).to.equal(200);
     });
 
     it('are made once for all who ask the same of the platform, and once more after a generation or a while', async () => {

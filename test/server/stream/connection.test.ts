@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
+import { RateLimitedError } from '../../../server/orders/refusals.js';
 import { createConnection, type Connection, type ConnectionDeps } from '../../../server/stream/connection.js';
 import { createQuota } from '../../../server/stream/quota.js';
 import type { SendQueue } from '../../../server/stream/send-queue.js';
@@ -6,7 +8,13 @@ import { createSessions } from '../../../server/stream/sessions.js';
 import { addressOf } from '../../support/gateway.js';
 import { WETH_USDC } from '../../support/markets.js';
 
-const SOCKET = { address: '', pause: () => undefined, resume: () => undefined, lost: () => undefined };
+const SOCKET = {
+  address: '',
+  pause: () => undefined,
+  resume: () => undefined,
+  lost: () => undefined,
+  flooded: () => undefined,
+};
 
 describe('a connection', () => {
   it('subscribes to nothing when the acknowledgement was one frame too many', () => {
@@ -80,5 +88,76 @@ describe('a connection', () => {
     one.connection.onClose();
     expect(other.say('subscribe', 'openOrders', 3)).to.include('subscriptionResponse');
     expect(other.say('subscribe', 'openOrders', 4)).to.include('Invalid subscription');
+  });
+
+  describe('whose address has spent its budget', () => {
+    const MAX_REFUSED = 20;
+    const LIMITED = 'rate_limited: Too many queries, try again in 60 s';
+
+    /** With the messages that were parsed, the frames that were sent, and how often it was given up. */
+    function connect() {
+      const said = { parsed: [] as string[], frames: [] as string[], pauses: 0, floods: 0 };
+      const queue = { reply: (frame: Buffer) => void said.frames.push(frame.toString()) } as unknown as SendQueue;
+      const submit = () => Promise.resolve({ reply: { status: 'ok' }, maker: addressOf(1) });
+      const deps = {
+        gateway: {
+          ...{ markets: () => [WETH_USDC], submit },
+          parse: (text: string): unknown => (said.parsed.push(text), JSON.parse(text)),
+        },
+        sessions: createSessions(),
+        info: {
+          queries: {
+            take: () => {
+              throw new RateLimitedError(60, LIMITED);
+            },
+            add: () => undefined,
+          },
+        },
+        limits: { maxSubscriptions: 32, maxPendingPosts: 100, maxRefused: MAX_REFUSED },
+      } as unknown as ConnectionDeps;
+      const connection = createConnection(deps, queue, {
+        ...{ ...SOCKET, address: '198.51.100.1', pause: () => void (said.pauses += 1) },
+        flooded: () => {
+          said.floods += 1;
+          connection.onClose();
+        },
+      });
+      return { said, connection };
+    }
+
+    const kinds: Record<string, (connection: Connection) => void> = {
+      messages: (connection) => connection.onMessage('{"method":"ping"}'),
+      'malformed messages': (connection) => connection.onMessage('x'),
+      'binary messages': (connection) => connection.onBinary(),
+      'pings of the protocol': (connection) => connection.onProbe(),
+      'posts without an id': (connection) => connection.onMessage('{"method":"post"}'),
+      'messages that look like posts': (connection) => connection.onMessage('{"method":"ping","of":"post"}'),
+    };
+    for (const [kind, send] of Object.entries(kinds))
+      it(`is told once, and given up after too many ${kind} in one pause`, () => {
+        const { said, connection } = connect();
+        for (let i = 0; i < MAX_REFUSED; i += 1) send(connection);
+        expect(said.frames).to.have.length(1);
+        expect(said.frames[0]).to.include(LIMITED);
+        expect([said.pauses, said.floods]).to.deep.equal([1, 0]);
+        send(connection);
+        expect([said.frames.length, said.floods]).to.deep.equal([1, 1]);
+        if (kind.endsWith('messages') && !kind.startsWith('binary')) expect(said.parsed).to.have.length(1);
+      });
+
+    it('has its queries answered until there are too many, and its actions for good', async () => {
+      const { said, connection } = connect();
+      const post = (id: number, type: string): void =>
+        connection.onMessage(JSON.stringify({ method: 'post', id, request: { type, payload: { type: 'meta' } } }));
+      connection.onMessage('{"method":"ping"}');
+      for (let id = 1; id <= MAX_REFUSED; id += 1) post(id, 'action');
+      await setImmediate();
+      expect(said.frames.filter((frame) => frame.includes('"ok"'))).to.have.length(MAX_REFUSED);
+      expect(said.floods).to.equal(0);
+      for (let id = 1; id <= MAX_REFUSED; id += 1) post(id, 'info');
+      await setImmediate();
+      expect(said.frames.filter((frame) => frame.includes(LIMITED))).to.have.length(1 + MAX_REFUSED);
+      expect(said.floods).to.equal(1);
+    });
   });
 });
