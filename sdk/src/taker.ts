@@ -7,6 +7,7 @@ import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError, type SubmittedOrder } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
+import { isNothingStored, isRefusal } from './outcome.js';
 import { createQuotes, least } from './quotes.js';
 import type { DirectSwap, GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
@@ -86,11 +87,6 @@ const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
 const AFTER_END_SEC = 120;
 const MOST_WAIT_MS = 10_000;
-/** Faults of the server by which nothing was stored, as docs/swap.md says. After any other one, it may have been. */
-const NOTHING_STORED: ReadonlySet<string> = new Set([
-  ...['STANDBY', 'WRITE_FAILED', 'NOT_READY', 'CHAIN_UNAVAILABLE', 'READ_ONLY', 'REPLICA_LAG'],
-  ...['TOO_MANY_ORDERS', 'TOO_MANY_LIMIT_ORDERS', 'TOKEN_QUARANTINED', 'EXECUTOR_UNFUNDED'],
-]);
 const STATUSES: ReadonlySet<unknown> = new Set<OrderStatus['status']>(['pending', 'filled', 'failed', 'expired']);
 
 export function createTakerClient(options: TakerOptions): TakerClient {
@@ -296,19 +292,6 @@ function statusIn(answer: unknown): OrderStatus {
   if (STATUSES.has(status)) return answer as OrderStatus;
   throw new CurvebookError('HTTP_ERROR', `the answer has no status of an order: ${String(status).slice(0, 40)}`);
 }
-
-/** Whether the API itself refused a submission for good. Its codes are in capitals; what else answers with 4xx stands between. */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof CurvebookError &&
-  (error.status ?? 0) >= 400 &&
-  (error.status ?? 0) < 500 &&
-  error.status !== 429 &&
-  /^[A-Z_]+$/.test(error.code) &&
-  error.code !== 'HTTP_ERROR';
-
-/** Whether an answer says that the submission made no order. */
-const isNothingStored = (error: unknown): boolean =>
-  isRefusal(error) || (error instanceof CurvebookError && (error.status === 429 || NOTHING_STORED.has(error.code)));
 
 const unknownOrder = (order: SubmittedOrder, cause: unknown): CurvebookError =>
   new CurvebookError('ORDER_UNKNOWN', `no answer says ${outcomeOf(order)}`, { order, cause: cause ?? undefined });

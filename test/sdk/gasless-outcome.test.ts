@@ -180,6 +180,33 @@ describe('what became of a gasless order', () => {
     await Promise.all(jobs);
   });
 
+  it('is unknown where a refusal has a code that submissions do not have, above all one by which callers sign again', async () => {
+    const wrong: Reply[] = [
+      refused(400, 'APPROVAL_NEEDED'),
+      refused(429, 'APPROVAL_NEEDED'),
+      refused(503, 'APPROVAL_NEEDED'),
+      refused(409, 'BAD_QUOTE'),
+      refused(400, 'INSUFFICIENT_LIQUIDITY'),
+      refused(403, 'BAD_REQUEST'),
+      refused(400, 'STANDBY'),
+      refused(400, 'RATE_LIMITED'),
+      notFound,
+      refused(405, 'METHOD_NOT_ALLOWED'),
+    ];
+    const jobs = wrong.flatMap((reply) =>
+      (['swapGasless', 'placeLimit'] as const).map(async (name) => {
+        const { taker, posts, signed } = takerOf({ submissions: [reply] });
+        const failure = await failureOf(name === 'placeLimit' ? taker.placeLimit(limit) : taker.swapGasless(swap));
+        const what = `${name}: ${JSON.stringify(reply)}`;
+        expect([failure.code, posts.length, new Set(posts).size, signed.length], what).to.deep.equal([
+          ...['ORDER_UNKNOWN', 5, 1, 1],
+        ]);
+        expect(failure.order?.clientOrderId, what).to.equal(clientOrderIdOf(posts[0]));
+      }),
+    );
+    await Promise.all(jobs);
+  });
+
   it('is what the answer to the same submission says', async () => {
     for (const reply of [[200, '<html>'] as Reply, refused(503, 'OUTCOME_UNKNOWN')]) {
       const { taker, posts } = takerOf({ submissions: [reply, accepted] });
@@ -196,6 +223,8 @@ describe('what became of a gasless order', () => {
       [refused(503, 'CHAIN_UNAVAILABLE'), 'CHAIN_UNAVAILABLE', 5],
       [refused(429, 'RATE_LIMITED'), 'RATE_LIMITED', 5],
       [refused(400, 'BAD_REQUEST'), 'BAD_REQUEST', 1],
+      [refused(413, 'BAD_REQUEST'), 'BAD_REQUEST', 1],
+      [[429, '<html>'], 'RATE_LIMITED', 5],
     ];
     const jobs = cases.map(async ([reply, code, count]) => {
       const { taker, posts } = takerOf({ submissions: [reply] });

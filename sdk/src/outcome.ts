@@ -1,0 +1,23 @@
+/** What an answer that is no success says of a request that is stored. A server may lie, and something in between may answer in its place. */
+import { CurvebookError } from './errors.js';
+
+/** Faults of the server by which nothing of a gasless order was stored, as docs/swap.md says. After any other one, it may have been. */
+const NOTHING_STORED: ReadonlySet<string> = new Set([
+  ...['STANDBY', 'WRITE_FAILED', 'NOT_READY', 'CHAIN_UNAVAILABLE', 'READ_ONLY', 'REPLICA_LAG'],
+  ...['TOO_MANY_ORDERS', 'TOO_MANY_LIMIT_ORDERS', 'TOKEN_QUARANTINED', 'EXECUTOR_UNFUNDED'],
+]);
+
+/**
+ * Whether a submission was refused for good. Submissions are refused by one code only. Any other one says nothing of what became of the signature, above
+ * all a code of the SDK's own, by which callers would sign a second order.
+ */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof CurvebookError && error.code === 'BAD_REQUEST' && (error.status === 400 || error.status === 413);
+
+/** Whether an answer says that the submission made no order. */
+export const isNothingStored = (error: unknown): boolean => {
+  if (isRefusal(error)) return true;
+  if (!(error instanceof CurvebookError)) return false;
+  const { status, code } = error;
+  return (status === 429 && code === 'RATE_LIMITED') || (status === 503 && NOTHING_STORED.has(code));
+};
