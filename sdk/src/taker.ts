@@ -7,9 +7,11 @@ import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError, type SubmittedOrder } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
+import { asListeners, asSignal } from './listeners.js';
+import type { GaslessListeners } from './listeners.js';
 import { isNothingStored, isRefusal } from './outcome.js';
 import { createQuotes, least } from './quotes.js';
-import type { DirectSwap, GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
+import type { DirectSwap, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
 import { allow, asAddress, assertChain, callData, senderOf } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
@@ -36,14 +38,6 @@ export interface OrderStatus {
   reason: { code: string; message: string } | null;
 }
 
-/** Callbacks for the steps of a gasless swap. */
-export interface GaslessListeners {
-  /** Before the signature is asked for. */
-  onQuote?(quote: GaslessQuote): void;
-  /** Once the server has the signature. */
-  onSubmitted?(orderId: string): void;
-}
-
 export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token, a partner's part included; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
@@ -55,7 +49,8 @@ export interface TakerClient {
    * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
    * where the server offers less three times, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    * Throws CurvebookError `ORDER_UNKNOWN`, with the order's ids as `order`, where no answer says what became of it. `signal` ends all of it with its own
-   * reason until the order is submitted, and then the waiting alone, with CurvebookError `WAIT_ABORTED` and the same `order`.
+   * reason until the order is submitted, and then the waiting alone, with CurvebookError `WAIT_ABORTED` and the same `order`, as does an `onSubmitted`
+   * that throws.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /**
@@ -208,21 +203,23 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       ]);
       return senderOf(signer, chainId)({ to: entrypoint, data });
     },
-    async swapGasless(swap, signal, listeners = {}) {
+    async swapGasless(swap, givenSignal, givenListeners) {
+      const [signal, listeners] = [asSignal(givenSignal), asListeners(givenListeners)];
       signal?.throwIfAborted();
       await onChain();
       const { quote, ...asked } = await gasless(swap, signal);
-      listeners.onQuote?.(quote);
+      await listeners.onQuote?.(quote);
       const order = await submitted(asked, signal);
-      listeners.onSubmitted?.(order.orderId);
+      await tellSubmitted(order, listeners);
       return ended(order, signal);
     },
-    async placeLimit(limit, listeners = {}, signal = undefined) {
+    async placeLimit(limit, givenListeners, givenSignal) {
+      const [signal, listeners] = [asSignal(givenSignal), asListeners(givenListeners)];
       signal?.throwIfAborted();
       await onChain();
-      const { orderId } = await submitted(await limited(limit, signal), signal);
-      listeners.onSubmitted?.(orderId);
-      return orderId;
+      const order = await submitted(await limited(limit, signal), signal);
+      await tellSubmitted(order, listeners);
+      return order.orderId;
     },
     async cancelGasless(orderId) {
       if (typeof orderId !== 'string' || orderId === '')
@@ -250,6 +247,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 }
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
+export type { GaslessListeners } from './listeners.js';
 export type { Partnered } from './partner.js';
 export type { SubmittedOrder } from './errors.js';
 export type { DirectSwap, GaslessQuote, LimitSwap, Swap } from './quotes.js';
@@ -301,9 +299,18 @@ const outcomeOf = ({ orderId, clientOrderId }: SubmittedOrder): string =>
     ? `whether order ${clientOrderId} was accepted`
     : `what became of order ${orderId} (its client order id is ${clientOrderId})`;
 
-/** What is thrown where a signal aborts after a submission. */
+/** What is thrown where the caller's signal or listener ends the waiting after a submission. */
 const notAwaited = (order: SubmittedOrder, cause: unknown): CurvebookError =>
   new CurvebookError('WAIT_ABORTED', `the waiting was ended before it was known ${outcomeOf(order)}`, { order, cause });
+
+/** Whatever the listener does, the order stands. */
+async function tellSubmitted(order: Accepted, listeners: GaslessListeners): Promise<void> {
+  try {
+    await listeners.onSubmitted?.(order.orderId);
+  } catch (error) {
+    throw notAwaited(order, error);
+  }
+}
 
 const waitMsOf = (error: unknown): number => {
   const retryAfterSec = error instanceof CurvebookError ? (error.retryAfterSec ?? 0) : 0;

@@ -131,6 +131,22 @@ describe('arguments that mean nothing', () => {
     });
   });
 
+  it('of listeners and of a signal, which are found out before a signature is asked for', async () => {
+    const limit = { ...swap, validForSec: 60 };
+    const { signal } = new AbortController();
+    const wrong = [5, 'x', true, () => undefined, signal, { onSubmitted: 5 }, { onSubmitted: {} }];
+    await expectRefused(each(wrong, (one, { taker }) => taker.placeLimit(limit, one)));
+    await expectRefused(
+      each([...wrong, { onQuote: 'x' }], (one, { taker }) => taker.swapGasless(swap, undefined, one)),
+    );
+    const signals = [5, 'x', true, {}, { aborted: false }, { onQuote: () => undefined }];
+    await expectRefused(each(signals, (one, { taker }) => taker.swapGasless(swap, one)));
+    await expectRefused(each(signals, (one, { taker }) => taker.placeLimit(limit, {}, one)));
+    const { taker } = clients();
+    expect(await codeOf(taker.placeLimit(limit, null as never, null as never))).to.equal(null);
+    expect(await codeOf(taker.swapGasless(swap, null as never, null as never))).to.equal(null);
+  });
+
   it('of contracts that are trusted: none is not all', async () => {
     const acts: ((all: { taker: TakerClient; maker: MakerClient }) => Promise<unknown>)[] = [
       ({ taker }) => taker.swap(swap),

@@ -333,3 +333,47 @@ describe('a signal that aborts', () => {
     expect(await told.taker.placeLimit(limit, {}, mine.signal)).to.equal('o');
   });
 });
+
+describe('a listener that fails', () => {
+  const mine = new Error('the page has a fault');
+  const failing: Record<string, () => unknown> = {
+    throws() {
+      throw mine;
+    },
+    rejects: () => Promise.reject(mine),
+    'rejects late': () => new Promise((_resolve, reject) => setTimeout(() => reject(mine), 5)),
+  };
+
+  it('does not lose an order that was accepted: the error says which it is', async () => {
+    for (const [how, onSubmitted] of Object.entries(failing))
+      for (const name of ['swapGasless', 'placeLimit'] as const) {
+        const told = takerOf({});
+        const { taker } = told;
+        const job =
+          name === 'placeLimit'
+            ? taker.placeLimit(limit, { onSubmitted })
+            : taker.swapGasless(swap, undefined, { onSubmitted });
+        const failure = await failureOf(job);
+        const clientOrderId = clientOrderIdOf(told.posts[0]);
+        expect([failure.code, failure.cause, told.posts.length], `${name} ${how}`).to.deep.equal([
+          ...['WAIT_ABORTED', mine, 1],
+        ]);
+        expect(failure.order).to.deep.equal({ orderId: 'o', clientOrderId, validToSec: VALID_TO_SEC });
+      }
+  });
+
+  it('keeps its own error before anything is signed, and is waited for', async () => {
+    for (const [how, onQuote] of Object.entries(failing)) {
+      const told = takerOf({});
+      expect(await failureOf(told.taker.swapGasless(swap, undefined, { onQuote })), how).to.equal(mine);
+      expect([told.signed, told.posts], how).to.deep.equal([[], []]);
+    }
+  });
+
+  it('is none where there is none', async () => {
+    for (const listeners of [undefined, null, {}, { onQuote: null, onSubmitted: undefined }] as never[]) {
+      expect(await outcomeOf(takerOf({}).taker.swapGasless(swap, undefined, listeners))).to.equal('filled');
+      expect(await outcomeOf(takerOf({}).taker.placeLimit(limit, listeners))).to.equal('o');
+    }
+  });
+});
