@@ -21,3 +21,19 @@ export const isNothingStored = (error: unknown): boolean => {
   const { status, code } = error;
   return (status === 429 && code === 'RATE_LIMITED') || (status === 503 && NOTHING_STORED.has(code));
 };
+
+/** Statuses by which the API refuses a request that it has not carried out, whatever the text. */
+const NOT_DONE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415, 422, 429]);
+
+/** Faults of the server, with 503, that say what became of an action of a maker. */
+export const ACTION_FAULTS: ReadonlySet<string> = new Set([
+  ...['standby', 'write_failed', 'replica_lag', 'outcome_unknown'],
+]);
+
+/** Whether a request may have been carried out, and what came instead of its answer does not say so. `faults` are the codes with 503 that do. */
+export function isUnsaid(error: unknown, faults: ReadonlySet<string>): boolean {
+  if (!(error instanceof CurvebookError)) return false;
+  const { status, code } = error;
+  if (status === null) return code === 'NOT_JSON' || code === 'TOO_LONG';
+  return !NOT_DONE.has(status) && !(status === 503 && faults.has(code));
+}
