@@ -8,7 +8,7 @@ import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { actionTypedData, agentTypedData } from './maker-signing.js';
-import { ACTION_FAULTS, isUnsaid } from './outcome.js';
+import { ACTION_CODES, isUnsaid } from './outcome.js';
 import { createReadClient } from './read/client.js';
 import { verifyProof } from './verify/proof.js';
 import type { ProvenBalance } from './verify/proof.js';
@@ -90,7 +90,7 @@ export function createMakerClient(options: MakerOptions): MakerClient {
     const signature = splitSignature(await signer.signTypedData(data));
     const asked = http('/exchange', { method: 'POST', body: { action, nonce, signature } });
     const { body } = await asked.catch((error: unknown) => {
-      throw isUnsaid(error, ACTION_FAULTS) ? unsaid(error) : error;
+      throw isUnsaid(error, ACTION_CODES) ? unsaid(error) : error;
     });
     const { status, response } = (body ?? {}) as { status?: unknown; response?: unknown };
     if (status === 'ok') return response;

@@ -25,15 +25,20 @@ export const isNothingStored = (error: unknown): boolean => {
 /** Statuses by which the API refuses a request that it has not carried out, whatever the text. */
 const NOT_DONE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415, 422, 429]);
 
-/** Faults of the server, with 503, that say what became of an action of a maker. */
-export const ACTION_FAULTS: ReadonlySet<string> = new Set([
+/** Codes that say with 503 what became of an action of a maker. */
+export const ACTION_CODES: ReadonlySet<string> = new Set([
   ...['standby', 'write_failed', 'replica_lag', 'outcome_unknown'],
 ]);
 
-/** Whether a request may have been carried out, and what came instead of its answer does not say so. `faults` are the codes with 503 that do. */
-export function isUnsaid(error: unknown, faults: ReadonlySet<string>): boolean {
+/** Codes that say with 409 or 503 what became of the cancellation of a gasless order. */
+export const CANCELLATION_CODES: ReadonlySet<string> = new Set([
+  ...[...NOTHING_STORED, 'OUTCOME_UNKNOWN', 'ORDER_SENT', 'ORDER_ENDED'],
+]);
+
+/** Whether a request may have been carried out, and what came instead of its answer does not say so. `codes` are those with 409 and 503 that do. */
+export function isUnsaid(error: unknown, codes: ReadonlySet<string>): boolean {
   if (!(error instanceof CurvebookError)) return false;
   const { status, code } = error;
   if (status === null) return code === 'NOT_JSON' || code === 'TOO_LONG';
-  return !NOT_DONE.has(status) && !(status === 503 && faults.has(code));
+  return !NOT_DONE.has(status) && !((status === 409 || status === 503) && codes.has(code));
 }

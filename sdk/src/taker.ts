@@ -9,7 +9,7 @@ import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { asListeners, asSignal } from './listeners.js';
 import type { GaslessListeners } from './listeners.js';
-import { isNothingStored, isRefusal } from './outcome.js';
+import { CANCELLATION_CODES, isNothingStored, isRefusal, isUnsaid } from './outcome.js';
 import { createQuotes, least } from './quotes.js';
 import type { DirectSwap, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
@@ -63,7 +63,10 @@ export interface TakerClient {
     listeners?: Pick<GaslessListeners, 'onSubmitted'>,
     signal?: AbortSignal,
   ): Promise<string>;
-  /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
+  /**
+   * Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`, and `NO_ANSWER` where nothing says whether it
+   * is cancelled: a repeated cancellation is answered like the first.
+   */
   cancelGasless(orderId: string): Promise<void>;
   /**
    * Allows exactly this amount of a token to Permit2; after `APPROVAL_NEEDED`, this amount more, since orders that wait take what was allowed.
@@ -229,7 +232,11 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       if (orderSettler === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted settler');
       const typed = cancellationTypedData(orderId, { chainId: said.chain_id, settler: orderSettler });
       const signature = await signed({ ...typed, domain: { ...typed.domain }, message: { ...typed.message } });
-      await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
+      const asked = http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
+      const { body } = await asked.catch((error: unknown) => {
+        throw isUnsaid(error, CANCELLATION_CODES) ? notSaidCancelled(orderId, error) : error;
+      });
+      assertCancelled(orderId, body);
     },
     async allowGasless(name, amount) {
       const said = await onChain();
@@ -290,6 +297,19 @@ function statusIn(answer: unknown): OrderStatus {
   if (STATUSES.has(status)) return answer as OrderStatus;
   throw new CurvebookError('HTTP_ERROR', `the answer has no status of an order: ${String(status).slice(0, 40)}`);
 }
+
+/** A cancelled order is a failed one. Throws CurvebookError `ORDER_ENDED` for one that ended otherwise, and `NO_ANSWER` where the answer says neither. */
+function assertCancelled(orderId: string, answer: unknown): void {
+  const { orderId: named, status } = fieldsOf(answer);
+  if (named !== orderId || (status !== 'failed' && status !== 'filled' && status !== 'expired'))
+    throw notSaidCancelled(orderId);
+  if (status !== 'failed') throw new CurvebookError('ORDER_ENDED', `order ${orderId} is ${status}`);
+}
+
+const notSaidCancelled = (orderId: string, cause?: unknown): CurvebookError => {
+  const message = `the answer does not say whether order ${orderId} is cancelled: cancel it again, which is answered alike`;
+  return new CurvebookError('NO_ANSWER', message, { cause });
+};
 
 const unknownOrder = (order: SubmittedOrder, cause: unknown): CurvebookError =>
   new CurvebookError('ORDER_UNKNOWN', `no answer says ${outcomeOf(order)}`, { order, cause: cause ?? undefined });
