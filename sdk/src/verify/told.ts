@@ -5,7 +5,7 @@ import { CurvebookError } from '../errors.js';
 const MAX_WHY = 200;
 
 /** The error of a check of an answer. CurvebookErrors stay as they are; any other one comes of what the answer is. */
-export function asTold(code: 'BAD_CURVE' | 'BAD_PROOF', error: unknown): CurvebookError {
+function asTold(code: 'BAD_CURVE' | 'BAD_PROOF', error: unknown): CurvebookError {
   if (error instanceof CurvebookError) return error;
   const why = (error instanceof Error ? error.message : String(error)).slice(0, MAX_WHY);
   return new CurvebookError(code, `the answer can not be read: ${why}`, { cause: error });
