@@ -13,7 +13,7 @@ interface EthersSigner {
     data: string;
     gasLimit: bigint;
     chainId?: number;
-  }): Promise<{ hash: string; wait(): Promise<{ status: number | null } | null> }>;
+  }): Promise<{ hash: string; wait(confirms?: number, timeoutMs?: number): Promise<{ status: number | null } | null> }>;
   provider: EthersProvider | null;
 }
 interface EthersProvider {
@@ -45,11 +45,14 @@ async function sending(job: ReturnType<EthersSigner['sendTransaction']>): Return
   }
 }
 
+/** As long as viem waits by itself. Without a time ethers waits for ever, as for a transaction that its node has dropped. */
+const WAIT_MS = 180_000;
+
 /** The hash under which the call is in the chain. */
 async function mined(sent: Awaited<ReturnType<EthersSigner['sendTransaction']>>): Promise<string> {
   let isGood: boolean;
   try {
-    isGood = (await sent.wait())?.status === 1;
+    isGood = (await sent.wait(1, WAIT_MS))?.status === 1;
   } catch (error) {
     const { code, reason, receipt, hash = sent.hash } = Object(error) as Ended;
     if (code === 'CALL_EXCEPTION' && (receipt ?? null) !== null) throw reverted(sent.hash, error);

@@ -8,6 +8,7 @@ import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { actionTypedData, agentTypedData } from './maker-signing.js';
+import { ACTION_CODES, isUnsaid } from './outcome.js';
 import { createReadClient } from './read/client.js';
 import { verifyProof } from './verify/proof.js';
 import type { ProvenBalance } from './verify/proof.js';
@@ -58,7 +59,10 @@ export interface MakerClient {
   proof(account?: string): Promise<ProvenBalance[]>;
 }
 
-/** Orders and custody of one maker. Each action is signed here, over the bytes that the server rebuilds. */
+/**
+ * Orders and custody of one maker. Each action is signed here, over the bytes that the server rebuilds. Throws CurvebookError `NO_ANSWER` where nothing
+ * says whether an action was stored.
+ */
 export function createMakerClient(options: MakerOptions): MakerClient {
   const { url, signer, clock = Date.now } = options;
   const http = createHttp(url, options);
@@ -84,7 +88,10 @@ export function createMakerClient(options: MakerOptions): MakerClient {
 
   async function send(action: object, nonce: number, data: TypedData): Promise<unknown> {
     const signature = splitSignature(await signer.signTypedData(data));
-    const { body } = await http('/exchange', { method: 'POST', body: { action, nonce, signature } });
+    const asked = http('/exchange', { method: 'POST', body: { action, nonce, signature } });
+    const { body } = await asked.catch((error: unknown) => {
+      throw isUnsaid(error, ACTION_CODES) ? unsaid(error) : error;
+    });
     const { status, response } = (body ?? {}) as { status?: unknown; response?: unknown };
     if (status === 'ok') return response;
     if (status === 'err' && typeof response === 'string') throw refusal(response);
@@ -240,8 +247,10 @@ function refusal(text: string): CurvebookError {
 }
 
 /** An answer that does not say whether the action was stored. */
-const unsaid = (): CurvebookError =>
-  new CurvebookError('NO_ANSWER', 'the answer does not say what became of the action; it may have been stored');
+const unsaid = (cause?: unknown): CurvebookError =>
+  new CurvebookError('NO_ANSWER', 'the answer does not say what became of the action; it may have been stored', {
+    cause,
+  });
 
 function resultOf(status: unknown): EntryResult {
   if (status === 'success') return { oid: null, error: null };

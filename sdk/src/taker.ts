@@ -7,8 +7,11 @@ import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError, type SubmittedOrder } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
+import { asListeners, asSignal } from './listeners.js';
+import type { GaslessListeners } from './listeners.js';
+import { CANCELLATION_CODES, isNothingStored, isRefusal, isUnsaid } from './outcome.js';
 import { createQuotes, least } from './quotes.js';
-import type { DirectSwap, GaslessQuote, LimitSwap, Signable, Swap } from './quotes.js';
+import type { DirectSwap, LimitSwap, Signable, Swap } from './quotes.js';
 import { createReadClient } from './read/client.js';
 import { allow, asAddress, assertChain, callData, senderOf } from './wallet.js';
 import type { Reader, Signer, TypedData } from './wallet.js';
@@ -35,14 +38,6 @@ export interface OrderStatus {
   reason: { code: string; message: string } | null;
 }
 
-/** Callbacks for the steps of a gasless swap. */
-export interface GaslessListeners {
-  /** Before the signature is asked for. */
-  onQuote?(quote: GaslessQuote): void;
-  /** Once the server has the signature. */
-  onSubmitted?(orderId: string): void;
-}
-
 export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token, a partner's part included; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
@@ -54,7 +49,8 @@ export interface TakerClient {
    * only an order that brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE`
    * where the server offers less three times, `FEE_TOO_HIGH` above `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    * Throws CurvebookError `ORDER_UNKNOWN`, with the order's ids as `order`, where no answer says what became of it. `signal` ends all of it with its own
-   * reason until the order is submitted, and then the waiting alone, with CurvebookError `WAIT_ABORTED` and the same `order`.
+   * reason until the order is submitted, and then the waiting alone, with CurvebookError `WAIT_ABORTED` and the same `order`, as does an `onSubmitted`
+   * that throws.
    */
   swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /**
@@ -67,7 +63,10 @@ export interface TakerClient {
     listeners?: Pick<GaslessListeners, 'onSubmitted'>,
     signal?: AbortSignal,
   ): Promise<string>;
-  /** Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`. */
+  /**
+   * Cancels a gasless order of which nothing was sent. Throws CurvebookError `ORDER_SENT` or `ORDER_ENDED`, and `NO_ANSWER` where nothing says whether it
+   * is cancelled: a repeated cancellation is answered like the first.
+   */
   cancelGasless(orderId: string): Promise<void>;
   /**
    * Allows exactly this amount of a token to Permit2; after `APPROVAL_NEEDED`, this amount more, since orders that wait take what was allowed.
@@ -86,11 +85,6 @@ const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
 const AFTER_END_SEC = 120;
 const MOST_WAIT_MS = 10_000;
-/** Faults of the server by which nothing was stored, as docs/swap.md says. After any other one, it may have been. */
-const NOTHING_STORED: ReadonlySet<string> = new Set([
-  ...['STANDBY', 'WRITE_FAILED', 'NOT_READY', 'CHAIN_UNAVAILABLE', 'READ_ONLY', 'REPLICA_LAG'],
-  ...['TOO_MANY_ORDERS', 'TOO_MANY_LIMIT_ORDERS', 'TOKEN_QUARANTINED', 'EXECUTOR_UNFUNDED'],
-]);
 const STATUSES: ReadonlySet<unknown> = new Set<OrderStatus['status']>(['pending', 'filled', 'failed', 'expired']);
 
 export function createTakerClient(options: TakerOptions): TakerClient {
@@ -213,21 +207,23 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       ]);
       return senderOf(signer, chainId)({ to: entrypoint, data });
     },
-    async swapGasless(swap, signal, listeners = {}) {
+    async swapGasless(swap, givenSignal, givenListeners) {
+      const [signal, listeners] = [asSignal(givenSignal), asListeners(givenListeners)];
       signal?.throwIfAborted();
       await onChain();
       const { quote, ...asked } = await gasless(swap, signal);
-      listeners.onQuote?.(quote);
+      await listeners.onQuote?.(quote);
       const order = await submitted(asked, signal);
-      listeners.onSubmitted?.(order.orderId);
+      await tellSubmitted(order, listeners);
       return ended(order, signal);
     },
-    async placeLimit(limit, listeners = {}, signal = undefined) {
+    async placeLimit(limit, givenListeners, givenSignal) {
+      const [signal, listeners] = [asSignal(givenSignal), asListeners(givenListeners)];
       signal?.throwIfAborted();
       await onChain();
-      const { orderId } = await submitted(await limited(limit, signal), signal);
-      listeners.onSubmitted?.(orderId);
-      return orderId;
+      const order = await submitted(await limited(limit, signal), signal);
+      await tellSubmitted(order, listeners);
+      return order.orderId;
     },
     async cancelGasless(orderId) {
       if (typeof orderId !== 'string' || orderId === '')
@@ -237,7 +233,11 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       if (orderSettler === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted settler');
       const typed = cancellationTypedData(orderId, { chainId: said.chain_id, settler: orderSettler });
       const signature = await signed({ ...typed, domain: { ...typed.domain }, message: { ...typed.message } });
-      await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
+      const asked = http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { method: 'DELETE', body: { signature } });
+      const { body } = await asked.catch((error: unknown) => {
+        throw isUnsaid(error, CANCELLATION_CODES) ? notSaidCancelled(orderId, error) : error;
+      });
+      assertCancelled(orderId, body);
     },
     async allowGasless(name, amount) {
       const said = await onChain();
@@ -255,6 +255,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 }
 
 export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
+export type { GaslessListeners } from './listeners.js';
 export type { Partnered } from './partner.js';
 export type { SubmittedOrder } from './errors.js';
 export type { DirectSwap, GaslessQuote, LimitSwap, Swap } from './quotes.js';
@@ -298,18 +299,18 @@ function statusIn(answer: unknown): OrderStatus {
   throw new CurvebookError('HTTP_ERROR', `the answer has no status of an order: ${String(status).slice(0, 40)}`);
 }
 
-/** Whether the API itself refused a submission for good. Its codes are in capitals; what else answers with 4xx stands between. */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof CurvebookError &&
-  (error.status ?? 0) >= 400 &&
-  (error.status ?? 0) < 500 &&
-  error.status !== 429 &&
-  /^[A-Z_]+$/.test(error.code) &&
-  error.code !== 'HTTP_ERROR';
+/** A cancelled order is a failed one. Throws CurvebookError `ORDER_ENDED` for one that ended otherwise, and `NO_ANSWER` where the answer says neither. */
+function assertCancelled(orderId: string, answer: unknown): void {
+  const { orderId: named, status } = fieldsOf(answer);
+  if (named !== orderId || (status !== 'failed' && status !== 'filled' && status !== 'expired'))
+    throw notSaidCancelled(orderId);
+  if (status !== 'failed') throw new CurvebookError('ORDER_ENDED', `order ${orderId} is ${status}`);
+}
 
-/** Whether an answer says that the submission made no order. */
-const isNothingStored = (error: unknown): boolean =>
-  isRefusal(error) || (error instanceof CurvebookError && (error.status === 429 || NOTHING_STORED.has(error.code)));
+const notSaidCancelled = (orderId: string, cause?: unknown): CurvebookError => {
+  const message = `the answer does not say whether order ${orderId} is cancelled: cancel it again, which is answered alike`;
+  return new CurvebookError('NO_ANSWER', message, { cause });
+};
 
 const unknownOrder = (order: SubmittedOrder, cause: unknown): CurvebookError =>
   new CurvebookError('ORDER_UNKNOWN', `no answer says ${outcomeOf(order)}`, { order, cause: cause ?? undefined });
@@ -319,9 +320,18 @@ const outcomeOf = ({ orderId, clientOrderId }: SubmittedOrder): string =>
     ? `whether order ${clientOrderId} was accepted`
     : `what became of order ${orderId} (its client order id is ${clientOrderId})`;
 
-/** What is thrown where a signal aborts after a submission. */
+/** What is thrown where the caller's signal or listener ends the waiting after a submission. */
 const notAwaited = (order: SubmittedOrder, cause: unknown): CurvebookError =>
   new CurvebookError('WAIT_ABORTED', `the waiting was ended before it was known ${outcomeOf(order)}`, { order, cause });
+
+/** Whatever the listener does, the order stands. */
+async function tellSubmitted(order: Accepted, listeners: GaslessListeners): Promise<void> {
+  try {
+    await listeners.onSubmitted?.(order.orderId);
+  } catch (error) {
+    throw notAwaited(order, error);
+  }
+}
 
 const waitMsOf = (error: unknown): number => {
   const retryAfterSec = error instanceof CurvebookError ? (error.retryAfterSec ?? 0) : 0;

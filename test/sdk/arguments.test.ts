@@ -1,5 +1,6 @@
 /** Arguments that plain JavaScript can pass and that mean nothing: refused by their code, with nothing asked for, signed or sent. */
 import { expect } from 'chai';
+import { CurvebookError } from '../../sdk/src/errors.js';
 import { createMakerClient, type MakerClient, type NewOrder } from '../../sdk/src/maker.js';
 import { createTakerClient, type TakerClient } from '../../sdk/src/taker.js';
 import { addressOf, codeOf, world } from '../support/api/lying-server.js';
@@ -131,6 +132,22 @@ describe('arguments that mean nothing', () => {
     });
   });
 
+  it('of listeners and of a signal, which are found out before a signature is asked for', async () => {
+    const limit = { ...swap, validForSec: 60 };
+    const { signal } = new AbortController();
+    const wrong = [5, 'x', true, () => undefined, signal, { onSubmitted: 5 }, { onSubmitted: {} }];
+    await expectRefused(each(wrong, (one, { taker }) => taker.placeLimit(limit, one)));
+    await expectRefused(
+      each([...wrong, { onQuote: 'x' }], (one, { taker }) => taker.swapGasless(swap, undefined, one)),
+    );
+    const signals = [5, 'x', true, {}, { aborted: false }, { onQuote: () => undefined }];
+    await expectRefused(each(signals, (one, { taker }) => taker.swapGasless(swap, one)));
+    await expectRefused(each(signals, (one, { taker }) => taker.placeLimit(limit, {}, one)));
+    const { taker } = clients();
+    expect(await codeOf(taker.placeLimit(limit, null as never, null as never))).to.equal(null);
+    expect(await codeOf(taker.swapGasless(swap, null as never, null as never))).to.equal(null);
+  });
+
   it('of contracts that are trusted: none is not all', async () => {
     const acts: ((all: { taker: TakerClient; maker: MakerClient }) => Promise<unknown>)[] = [
       ({ taker }) => taker.swap(swap),
@@ -233,6 +250,59 @@ describe('what a server says that means nothing', () => {
     }
     const { maker } = clients({ answers: { '/exchange': { status: 'err', response: 'not_ready: wait' } } });
     expect(await codeOf(maker.order([order]))).to.equal('not_ready');
+  });
+
+  it('is what came instead of an answer to an action: only what the order interface says of it counts', async () => {
+    const changed = [401, 403, 408, 499, 500, 502, 503, 504].flatMap((status): [number, string][] => [
+      [status, '<html>'],
+      [status, ''],
+      [status, 'origin_down: no answer'],
+      [status, '{"error":{"code":"INTERNAL_ERROR","message":"no"}}'],
+    ]);
+    const unsaid: [number, string][] = [
+      ...changed,
+      [500, 'Internal error'],
+      [500, 'standby: of another API'],
+      [200, '<html>'],
+      [200, ''],
+      [200, 'x'.repeat(2 ** 25 + 1)],
+      [304, ''],
+    ];
+    const said: [number, string, string][] = [
+      [200, '{"status":"err","response":"off_tick: no"}', 'off_tick'],
+      [429, 'null', 'RATE_LIMITED'],
+      [429, '<html>', 'RATE_LIMITED'],
+      [503, 'standby: nothing was stored', 'standby'],
+      [503, 'write_failed: nothing was stored', 'write_failed'],
+      [503, 'outcome_unknown: it may have been', 'outcome_unknown'],
+      [503, 'replica_lag: too old', 'replica_lag'],
+      [422, 'Failed to deserialize the JSON body into the target type: orders', 'HTTP_ERROR'],
+      [413, 'The request body is longer than 1048576 bytes', 'HTTP_ERROR'],
+      [404, '{}', 'HTTP_ERROR'],
+    ];
+    const acts: ((maker: MakerClient) => Promise<unknown>)[] = [
+      (maker) => maker.order([order]),
+      (maker) => maker.cancel([{ pair: order.pair, oid: 7 }]),
+      (maker) => maker.scheduleCancel(null),
+      (maker) => maker.approveAgent(addressOf('8')),
+    ];
+    for (const [status, text, code = 'NO_ANSWER'] of [...unsaid, ...said])
+      for (const perform of acts) {
+        const { all } = clients();
+        const fetcher = ((url: string, init: RequestInit = {}) =>
+          new URL(url).pathname === '/exchange'
+            ? Promise.resolve(new Response(status === 304 ? null : text, { status }))
+            : all.fetch(url, init)) as typeof fetch;
+        const failure = (await perform(createMakerClient({ ...all, fetch: fetcher })).then(
+          () => null,
+          (error: unknown) => error,
+        )) as CurvebookError | null;
+        const what = `${status} ${text.slice(0, 40)}`;
+        expect(failure?.code, what).to.equal(code);
+        if (code !== 'NO_ANSWER') continue;
+        expect(failure?.message, what).to.contain('may have been stored');
+        if (status !== 304) expect(failure?.cause, what).to.be.instanceOf(CurvebookError);
+      }
   });
 
   it('is a quote that is not signed', async () => {

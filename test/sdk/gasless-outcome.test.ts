@@ -180,6 +180,33 @@ describe('what became of a gasless order', () => {
     await Promise.all(jobs);
   });
 
+  it('is unknown where a refusal has a code that submissions do not have, above all one by which callers sign again', async () => {
+    const wrong: Reply[] = [
+      refused(400, 'APPROVAL_NEEDED'),
+      refused(429, 'APPROVAL_NEEDED'),
+      refused(503, 'APPROVAL_NEEDED'),
+      refused(409, 'BAD_QUOTE'),
+      refused(400, 'INSUFFICIENT_LIQUIDITY'),
+      refused(403, 'BAD_REQUEST'),
+      refused(400, 'STANDBY'),
+      refused(400, 'RATE_LIMITED'),
+      notFound,
+      refused(405, 'METHOD_NOT_ALLOWED'),
+    ];
+    const jobs = wrong.flatMap((reply) =>
+      (['swapGasless', 'placeLimit'] as const).map(async (name) => {
+        const { taker, posts, signed } = takerOf({ submissions: [reply] });
+        const failure = await failureOf(name === 'placeLimit' ? taker.placeLimit(limit) : taker.swapGasless(swap));
+        const what = `${name}: ${JSON.stringify(reply)}`;
+        expect([failure.code, posts.length, new Set(posts).size, signed.length], what).to.deep.equal([
+          ...['ORDER_UNKNOWN', 5, 1, 1],
+        ]);
+        expect(failure.order?.clientOrderId, what).to.equal(clientOrderIdOf(posts[0]));
+      }),
+    );
+    await Promise.all(jobs);
+  });
+
   it('is what the answer to the same submission says', async () => {
     for (const reply of [[200, '<html>'] as Reply, refused(503, 'OUTCOME_UNKNOWN')]) {
       const { taker, posts } = takerOf({ submissions: [reply, accepted] });
@@ -196,6 +223,8 @@ describe('what became of a gasless order', () => {
       [refused(503, 'CHAIN_UNAVAILABLE'), 'CHAIN_UNAVAILABLE', 5],
       [refused(429, 'RATE_LIMITED'), 'RATE_LIMITED', 5],
       [refused(400, 'BAD_REQUEST'), 'BAD_REQUEST', 1],
+      [refused(413, 'BAD_REQUEST'), 'BAD_REQUEST', 1],
+      [[429, '<html>'], 'RATE_LIMITED', 5],
     ];
     const jobs = cases.map(async ([reply, code, count]) => {
       const { taker, posts } = takerOf({ submissions: [reply] });
@@ -302,5 +331,49 @@ describe('a signal that aborts', () => {
     const mine = new AbortController();
     const told = takerOf({ onPost: () => mine.abort() });
     expect(await told.taker.placeLimit(limit, {}, mine.signal)).to.equal('o');
+  });
+});
+
+describe('a listener that fails', () => {
+  const mine = new Error('the page has a fault');
+  const failing: Record<string, () => unknown> = {
+    throws() {
+      throw mine;
+    },
+    rejects: () => Promise.reject(mine),
+    'rejects late': () => new Promise((_resolve, reject) => setTimeout(() => reject(mine), 5)),
+  };
+
+  it('does not lose an order that was accepted: the error says which it is', async () => {
+    for (const [how, onSubmitted] of Object.entries(failing))
+      for (const name of ['swapGasless', 'placeLimit'] as const) {
+        const told = takerOf({});
+        const { taker } = told;
+        const job =
+          name === 'placeLimit'
+            ? taker.placeLimit(limit, { onSubmitted })
+            : taker.swapGasless(swap, undefined, { onSubmitted });
+        const failure = await failureOf(job);
+        const clientOrderId = clientOrderIdOf(told.posts[0]);
+        expect([failure.code, failure.cause, told.posts.length], `${name} ${how}`).to.deep.equal([
+          ...['WAIT_ABORTED', mine, 1],
+        ]);
+        expect(failure.order).to.deep.equal({ orderId: 'o', clientOrderId, validToSec: VALID_TO_SEC });
+      }
+  });
+
+  it('keeps its own error before anything is signed, and is waited for', async () => {
+    for (const [how, onQuote] of Object.entries(failing)) {
+      const told = takerOf({});
+      expect(await failureOf(told.taker.swapGasless(swap, undefined, { onQuote })), how).to.equal(mine);
+      expect([told.signed, told.posts], how).to.deep.equal([[], []]);
+    }
+  });
+
+  it('is none where there is none', async () => {
+    for (const listeners of [undefined, null, {}, { onQuote: null, onSubmitted: undefined }] as never[]) {
+      expect(await outcomeOf(takerOf({}).taker.swapGasless(swap, undefined, listeners))).to.equal('filled');
+      expect(await outcomeOf(takerOf({}).taker.placeLimit(limit, listeners))).to.equal('o');
+    }
   });
 });

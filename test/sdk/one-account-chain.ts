@@ -7,8 +7,8 @@ import { fromEthers } from '../../sdk/src/ethers.js';
 import { fromViem } from '../../sdk/src/viem.js';
 import type { Signer } from '../../sdk/src/wallet.js';
 
-/** What becomes of a transaction: it is mined as it is, or another one with its nonce is. */
-export type Fate = 'mined' | 'reverted' | 'repriced' | 'repriced, reverted' | 'cancelled' | 'replaced';
+/** What becomes of a transaction: it is mined as it is, another one with its nonce is, or nothing ever happens. */
+export type Fate = 'mined' | 'reverted' | 'repriced' | 'repriced, reverted' | 'cancelled' | 'replaced' | 'never';
 
 interface Sent {
   to: string;
@@ -75,10 +75,10 @@ export function oneAccountChain({ fate = 'mined', chainId = 8453 }: { fate?: Fat
   function receiptOf(hash: string): object | null {
     const pending = waiting.get(hash);
     // Another one takes its place once the client knows it, as nobody can tell who replaced what it has never seen.
-    if (pending?.isSeen === true) {
+    if (pending?.isSeen === true && fate !== 'never') {
       waiting.delete(hash);
       const { call, nonce } = pending;
-      const other: Record<Fate, Sent> = {
+      const other: Record<Exclude<Fate, 'never'>, Sent> = {
         ...{ mined: call, reverted: call, repriced: call, 'repriced, reverted': call },
         ...{ cancelled: { to: ACCOUNT, data: '0x' }, replaced: { to: call.to, data: '0xbeef' } },
       };

@@ -3,7 +3,7 @@ import { bytesToHex } from '../../core/hash.js';
 import { EMPTY_TREE, leafHash, merkleProof, merkleRoot, updateTree } from '../../core/merkle.js';
 import type { MerkleTree } from '../../core/merkle.js';
 import type { Address } from '../../core/types.js';
-import { verifyProof } from '../../sdk/src/verify.js';
+import { rootOf, verifyProof } from '../../sdk/src/verify.js';
 import { MAKERS, USDC, WETH } from '../support/markets.js';
 import { deployment } from './verify-world.js';
 
@@ -80,6 +80,27 @@ describe('a proof of balances', () => {
       balances: balances.map((one, i) => (i === at ? { ...one, ...to(one) } : one)),
     });
   }
+
+  it('is refused where it is none at all', () => {
+    const honest = checkpoint();
+    const first = honest.balances[0]!;
+    const balances = [
+      ...[undefined, null, 5, {}, 'x', [null], [5]],
+      ...[undefined, null, 5, [], [MAKER], [MAKER, 5, 5]].map((leaf) => [{ ...first, leaf }]),
+      ...[undefined, null, 5, 'x', {}, [5], [null]].map((proof) => [{ ...first, proof }]),
+      ...[undefined, null, 5].map((balance) => [{ ...first, leaf: [MAKER, WETH.address, '0'], balance }]),
+    ];
+    const lies: unknown[] = [null, undefined, 5, ...balances.map((list) => ({ ...honest, balances: list }))];
+    for (const lie of lies)
+      expect(() => verifyProof(deployment, MAKER, lie as Proof), JSON.stringify(lie))
+        .to.throw()
+        .with.property('code')
+        .oneOf(['BAD_PROOF', 'UNKNOWN_TOKEN']);
+    for (const proof of [null, [null], ['x'], [5]])
+      expect(() => rootOf(new Uint8Array(32), proof as never), JSON.stringify(proof))
+        .to.throw()
+        .with.property('code', 'BAD_PROOF');
+  });
 
   it('is of a tree of one leaf, too', () => {
     const { balances, ...honest } = checkpoint();

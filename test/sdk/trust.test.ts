@@ -326,6 +326,41 @@ describe('what a server that lies gets signed', () => {
     ]);
   });
 
+  it('an order counts as cancelled only where the answer says so, of that order', async () => {
+    const cases: [number, unknown, string | null][] = [
+      [200, { orderId: 'o', quoteId: 'q', status: 'failed' }, null],
+      [200, { orderId: 'o', status: 'filled' }, 'ORDER_ENDED'],
+      [200, { orderId: 'o', status: 'expired' }, 'ORDER_ENDED'],
+      [200, { orderId: 'o', status: 'pending' }, 'NO_ANSWER'],
+      [200, { orderId: 'o', status: 'cancelled' }, 'NO_ANSWER'],
+      [200, { orderId: 'p', status: 'failed' }, 'NO_ANSWER'],
+      [200, { status: 'failed' }, 'NO_ANSWER'],
+      ...[{}, null, [], '<html>', ''].map((body): [number, unknown, string] => [200, body, 'NO_ANSWER']),
+      [304, '', 'NO_ANSWER'],
+      [502, '<html>', 'NO_ANSWER'],
+      [500, { error: { code: 'INTERNAL_ERROR', message: 'no' } }, 'NO_ANSWER'],
+      [403, '<html>', 'NO_ANSWER'],
+      [409, '<html>', 'NO_ANSWER'],
+      [409, { error: { code: 'ORDER_SENT', message: 'no' } }, 'ORDER_SENT'],
+      [409, { error: { code: 'ORDER_ENDED', message: 'no' } }, 'ORDER_ENDED'],
+      [404, { error: { code: 'NOT_FOUND', message: 'no' } }, 'NOT_FOUND'],
+      [400, { error: { code: 'BAD_REQUEST', message: 'no' } }, 'BAD_REQUEST'],
+      [429, { error: { code: 'RATE_LIMITED', message: 'no' } }, 'RATE_LIMITED'],
+      [503, { error: { code: 'CHAIN_UNAVAILABLE', message: 'no' } }, 'CHAIN_UNAVAILABLE'],
+      [503, { error: { code: 'OUTCOME_UNKNOWN', message: 'no' } }, 'OUTCOME_UNKNOWN'],
+    ];
+    for (const [status, body, code] of cases) {
+      const { options } = world();
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      const fetcher = ((url: string, init: RequestInit = {}) =>
+        init.method === 'DELETE'
+          ? Promise.resolve(new Response(status === 304 ? null : text, { status }))
+          : options.fetch(url, init)) as typeof fetch;
+      const cancelled = createTakerClient({ ...options, fetch: fetcher }).cancelGasless('o');
+      expect(await codeOf(cancelled), `${status} ${text}`).to.equal(code);
+    }
+  });
+
   it('a swap in a transaction takes no less than its minimum either', async () => {
     const { options, sent } = world();
     const taker = createTakerClient(options);

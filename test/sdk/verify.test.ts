@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { reconcile, rederive, verifyCurve } from '../../sdk/src/verify.js';
+import { amountsOf, reconcile, rederive, snapshotOf, verifyCurve } from '../../sdk/src/verify.js';
+import { WETH_USDC as MARKET } from '../support/markets.js';
 import { createWorld, deployment, PAIR, type Curve, type Explained, type Fill, type Lies } from './verify-world.js';
 
 type World = ReturnType<typeof createWorld>;
@@ -172,6 +173,80 @@ describe('what a server says of fills', () => {
     const turned = { ...fill, token_in: fill.token_out, token_out: fill.token_in };
     expect(reconcile(deployment, turned, explained).join()).to.match(/tokens/);
   });
+
+  it('is a problem where nothing can be reckoned with it, and no error of JavaScript', async () => {
+    const world = worldOf();
+    const fill = world.server.fills()[1]!;
+    const explained = await world.server.decomposition(2);
+    const [leg] = explained.legs;
+    const wrong: unknown[] = [
+      ...[null, 5, {}, { ...explained, legs: null }, { ...explained, legs: [null] }, { ...explained, residual: null }],
+      ...['1e3', 'x', '-1', 5, null].map((price) => ({ ...explained, legs: [{ ...leg, price }] })),
+      { ...explained, legs: [{ ...leg, base_amount: `0.${'1'.repeat(19)}` }] },
+      { ...explained, legs: [{ ...leg, orders: undefined }] },
+      { ...explained, fee: null },
+    ];
+    for (const lie of wrong) {
+      const what = JSON.stringify(lie);
+      expect(reconcile(deployment, fill, lie as Explained).join(), what).to.match(/can not be read/);
+      const read = { ...world.reader(), decomposition: () => Promise.resolve(lie as Explained) };
+      expect((await rederive(read, PAIR, 2)).join(), what).to.match(/can not be read/);
+    }
+    for (const lie of [{ amount_in: 'x' }, { amount_out: '1e3' }, { fee: null }] as Partial<Fill>[]) {
+      expect(reconcile(deployment, { ...fill, ...lie }, explained).join()).to.match(/can not be read/);
+      expect(() => amountsOf(MARKET, { ...fill, ...lie }))
+        .to.throw(/can not be read/)
+        .with.property('code', 'BAD_CURVE');
+      const told = { fills: (all: Fill[]) => all.map((one) => ({ ...one, ...lie })) };
+      expect((await problemsOf(told)).join(), JSON.stringify(lie)).to.match(/can not be read/);
+    }
+    for (const list of [null, {}, 5, 'x', [null]]) {
+      const read = { ...world.reader(), fills: () => Promise.resolve(list as Fill[]) };
+      expect((await rederive(read, PAIR, 2)).join(), JSON.stringify(list)).to.match(/can not be read/);
+    }
+    const curve = await world.server.curve(2);
+    const books: object[] = [{ prepared: 5 }, { snapshot: { ...curve.snapshot, asks: 5 } }, { snapshot: 5 }];
+    for (const lie of books) {
+      const told = { curve: (one: Curve) => ({ ...one, ...lie }) };
+      expect(await codeOf(problemsOf(told, 2)), JSON.stringify(lie)).to.equal('BAD_CURVE');
+    }
+    const none = { ...world.reader(), curve: () => Promise.resolve(null as never) };
+    expect((await rederive(none, PAIR, 2)).join()).to.match(/can not be read/);
+    const raised = { curve: (one: Curve) => ({ ...one, raised_ask: 'x' }) };
+    expect((await problemsOf(raised)).join()).to.match(/can not be read/);
+  });
+
+  it('is asked for: errors of the network come as they are, and what describes no deployment is said so', async () => {
+    const world = worldOf();
+    const down = new TypeError('fetch failed');
+    for (const name of ['deployment', 'fills', 'curve', 'decomposition'] as const)
+      for (const fails of [
+        () => Promise.reject(down),
+        () => {
+          throw down;
+        },
+      ]) {
+        const asked = rederive({ ...world.reader(), [name]: fails }, PAIR, 5);
+        expect(await asked.catch((error: unknown) => error), name).to.equal(down);
+      }
+    const other = { ...world.reader(), deployment: () => Promise.resolve({ ok: true } as never) };
+    expect(await codeOf(rederive(other, PAIR, 5))).to.equal('HTTP_ERROR');
+  });
+
+  it('has numbers: none that compares with nothing hides a fill, or when a curve landed', async () => {
+    const hidden = (change: object) => ({
+      fills: (all: Fill[]) => all.map((one) => (one.fill_seq === 4 ? { ...one, ...change } : one)),
+    });
+    for (const wrong of ['x', '4', {}, [4], true, 4.5])
+      for (const name of ['fill_seq', 'curve_seq', 'block_number'] as const)
+        expect((await problemsOf(hidden({ [name]: wrong }))).join(), `${name} ${JSON.stringify(wrong)}`).to.match(
+          /a fill has no (fill_seq|curve_seq|block_number)/,
+        );
+    const late = { curve: (curve: Curve) => ({ ...curve, block_number: 'x' as never }) };
+    expect((await problemsOf(late)).join()).to.match(/curve 4 has no block_number/);
+    const endless = { curve: (curve: Curve) => ({ ...curve, base_seq: 'x' as never }) };
+    expect((await problemsOf(endless)).join()).to.match(/curve 4 has no base_seq/);
+  });
 });
 
 describe('what a server says of a curve', () => {
@@ -232,6 +307,37 @@ describe('what a server says of a curve', () => {
       ask_words: ask_words.map((word) => `${word.slice(0, 2)}06${word.slice(4)}`),
     }));
     expect(await changed(1, short)).to.include('the asks have 1 words, of which the first says 3');
+  });
+
+  it('is a problem where nothing can be reckoned with it, and no error of JavaScript', async () => {
+    const lies: ((curve: Curve) => object)[] = [
+      ...['asks', 'bids', 'ask_words', 'bid_words'].map((name) => prepared(() => ({ [name]: undefined }))),
+      ...['asks', 'bid_words'].map((name) => prepared(() => ({ [name]: [null] }))),
+      prepared(({ ask_words }) => ({ ask_words: ask_words.map((word) => word.replace(/.{8}$/, 'f'.repeat(8))) })),
+      () => ({ snapshot: 5 }),
+      ...(['ask_volume', 'bid_volume'] as const).flatMap((name) =>
+        ['x', '1e3', `0.${'1'.repeat(19)}`, null, 5].map((volume) => (curve: Curve) => ({
+          snapshot: { ...curve.snapshot!, [name]: volume },
+        })),
+      ),
+      ({ snapshot }) => ({ snapshot: { ...snapshot!, asks: null } }),
+      ({ snapshot }) => ({ snapshot: { ...snapshot!, bids: [null] } }),
+    ];
+    for (const [i, lie] of lies.entries()) {
+      expect(await changed(1, lie), `${i}`).not.to.deep.equal([]);
+      const curve = await worldOf().server.curve(1);
+      const told = { ...curve, ...lie(curve) };
+      if (told.snapshot === curve.snapshot) continue;
+      expect(() => snapshotOf(MARKET, told), `${i}`)
+        .to.throw()
+        .with.property('code', 'BAD_CURVE');
+    }
+    for (const none of [null, 5, []])
+      expect(() => snapshotOf(MARKET, none as never), JSON.stringify(none))
+        .to.throw()
+        .with.property('code')
+        .oneOf(['BAD_CURVE', 'NO_BOOK']);
+    expect(verifyCurve(deployment, null as never).join()).to.match(/can not be read/);
   });
 
   it('has a book of orders in their order, none of which is text that only hashes alike', async () => {

@@ -66,6 +66,30 @@ describe('wallets of viem and ethers', () => {
     });
   }
 
+  it('ethers: name what was sent, and wait no longer, where it is not mined within three minutes', async () => {
+    const real = await new BrowserProvider(oneAccountChain({ fate: 'never' }).provider).getSigner();
+    const asked: unknown[] = [];
+    const { signer } = await fromEthers({
+      provider: real.provider,
+      getAddress: () => real.getAddress(),
+      signTypedData: (...all) => real.signTypedData(...(all as Parameters<typeof real.signTypedData>)),
+      estimateGas: (call) => real.estimateGas(call),
+      async sendTransaction(call) {
+        const sent = await real.sendTransaction(call);
+        // The same wait in a shorter time.
+        const wait = (confirms?: number, timeoutMs?: number) => {
+          asked.push([confirms, timeoutMs]);
+          return sent.wait(confirms, timeoutMs && 20);
+        };
+        return { hash: sent.hash, wait };
+      },
+    });
+    const failure = await signer.sendTransaction?.(call, 8453).catch((error: unknown) => error);
+    expect(asked).to.deep.equal([[1, 180_000]]);
+    expect(failure).to.include({ name: 'CurvebookError', code: 'NOT_MINED' });
+    expect((failure as Error).message).to.match(/^0x\w{64} was sent, /);
+  });
+
   it('ethers: name what was sent where the network changed in that moment', async () => {
     const chain = oneAccountChain();
     const signer = await WALLETS['ethers']!(chain);

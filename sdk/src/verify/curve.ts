@@ -8,6 +8,7 @@ import { marketOf } from '../deployment.js';
 import type { Deployment } from '../deployment.js';
 import { CurvebookError } from '../errors.js';
 import type { Answer } from '../read/client.js';
+import { problemsIn, readAs } from './told.js';
 
 export type Curve = Answer<'/v0/curves/{pair}/{curve_seq}'>;
 
@@ -18,9 +19,12 @@ const NO_HASH = '0x';
 export const isTouch = ({ curve_seq, base_seq, prepared }: Curve): boolean =>
   base_seq !== curve_seq && prepared?.kind === 'touch';
 
-/** Where the kind of a curve, its number and that of the curve it builds on contradict each other. */
-export function contradictionsOf({ curve_seq, base_seq, prepared }: Curve): string[] {
-  const problems: string[] = [];
+/** Where the kind of a curve, its number and that of the curve it builds on contradict each other, or are none. */
+export function contradictionsOf({ curve_seq, base_seq, block_number, prepared }: Curve): string[] {
+  // What is no number compares with nothing, so that no other check would fail.
+  const problems = Object.entries({ base_seq, block_number })
+    .filter(([, value]) => !Number.isSafeInteger(value))
+    .map(([name]) => `curve ${curve_seq} has no ${name}`);
   if (base_seq > curve_seq) problems.push(`curve ${curve_seq} is said to prolong the later curve ${base_seq}`);
   if (prepared?.kind === 'touch' && base_seq === curve_seq)
     problems.push(`curve ${curve_seq} is said to be a touch, and to prolong no curve`);
@@ -31,9 +35,12 @@ export function contradictionsOf({ curve_seq, base_seq, prepared }: Curve): stri
 
 /**
  * The book behind an expired curve, compared with the hash that was stored with it. Throws CurvebookError `NO_BOOK`, or `BAD_CURVE` for one that has
- * another hash, is not in its order, or has that hash only as a text: what is hashed are lines, and a string may hold several.
+ * another hash, is not in its order, can't be read, or has that hash only as a text: what is hashed are lines, and a string may hold several.
  */
-export function snapshotOf(market: Market, curve: Curve): MarketSnapshot {
+export const snapshotOf = (market: Market, curve: Curve): MarketSnapshot =>
+  readAs('BAD_CURVE', () => bookOf(market, curve));
+
+function bookOf(market: Market, curve: Curve): MarketSnapshot {
   const { snapshot, prepared } = curve;
   if (snapshot === null || prepared === null) {
     throw new CurvebookError(
@@ -89,13 +96,16 @@ const isWord = (text: string): boolean => /^0x[0-9a-f]{64}$/.test(text);
  * `words_hash` (compare that with the chain's event), their segments are those listed, and up to the end of each segment the curve costs at least as
  * much as the book. A touch has no hash of its own: its words are those of the curve that it prolongs. Returns what is wrong; empty if nothing is.
  */
-export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
+export const verifyCurve = (deployment: Deployment, curve: Curve): string[] =>
+  problemsIn((problems) => checkWords(deployment, curve, problems));
+
+function checkWords(deployment: Deployment, curve: Curve, problems: string[]): void {
   const market = marketOf(deployment, curve.pair);
   const { prepared } = curve;
-  if (prepared === null) return ['it was never prepared'];
-  const problems = contradictionsOf(curve);
+  if (prepared === null) return void problems.push('it was never prepared');
+  problems.push(...contradictionsOf(curve));
   if (![...prepared.ask_words, ...prepared.bid_words].every(isWord))
-    return [...problems, 'what is said to be a word is none'];
+    return void problems.push('what is said to be a word is none');
   const words = { ask: prepared.ask_words.map(BigInt), bid: prepared.bid_words.map(BigInt) };
   // `words` is the whole curve as it stands on-chain.
   const hasHash = !isTouch(curve) || curve.words_hash !== NO_HASH;
@@ -104,7 +114,7 @@ export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
   const miscounted = (['ask', 'bid'] as const).filter((side) => countOf(words[side]) !== words[side].length);
   for (const side of miscounted)
     problems.push(`the ${side}s have ${words[side].length} words, of which the first says ${countOf(words[side])}`);
-  if (miscounted.length > 0) return problems;
+  if (miscounted.length > 0) return;
   const decoded = { asks: decodeSide(market, 'ask', words.ask), bids: decodeSide(market, 'bid', words.bid) };
   for (const side of ['asks', 'bids'] as const) {
     const said = decoded[side].map(
@@ -113,17 +123,10 @@ export function verifyCurve(deployment: Deployment, curve: Curve): string[] {
     const listed = prepared[side].map(({ size, price }) => `${size}@${price}`);
     if (said.join() !== listed.join()) problems.push(`the ${side} are not what the words say`);
   }
-  if (curve.snapshot === null) return problems;
-  try {
-    const posted = { ...decoded, exactAskKnots: prepared.exact_ask_knots, exactBidKnots: prepared.exact_bid_knots };
-    for (const { code, side, message } of checkCurve(market, snapshotOf(market, curve), posted)) {
-      problems.push(`${side ?? 'curve'} ${code}: ${message}`);
-    }
-  } catch (error) {
-    if (!(error instanceof CurvebookError)) throw error;
-    problems.push(error.message);
-  }
-  return problems;
+  if (curve.snapshot === null) return;
+  const posted = { ...decoded, exactAskKnots: prepared.exact_ask_knots, exactBidKnots: prepared.exact_bid_knots };
+  for (const { code, side, message } of checkCurve(market, snapshotOf(market, curve), posted))
+    problems.push(`${side ?? 'curve'} ${code}: ${message}`);
 }
 
 const countOf = (words: readonly bigint[]): number => wordsUsed(words[0] ?? 0n);

@@ -2,11 +2,12 @@ import { parseUnits } from '../../../core/amounts.js';
 import { openSide, attributeFill, orderFillsOf } from '../../../core/attribution.js';
 import { priceToTicks, quoteUnitsFloor } from '../../../core/market.js';
 import type { Address, Market, OrderFill, Side } from '../../../core/types.js';
-import { marketOf } from '../deployment.js';
+import { asDeployment, marketOf } from '../deployment.js';
 import type { Deployment } from '../deployment.js';
 import { CurvebookError } from '../errors.js';
 import type { ReadClient, Schemas } from '../read/client.js';
 import { contradictionsOf, isTouch, snapshotOf, type Curve } from './curve.js';
+import { addTold, problemsIn, readAs } from './told.js';
 
 type Fill = Schemas['Fill'];
 type Decomposition = Schemas['Decomposition'];
@@ -16,8 +17,16 @@ const signed = (text: string, decimals: number): bigint =>
 
 const sum = (values: readonly bigint[]): bigint => values.reduce((total, value) => total + value, 0n);
 
-/** Base and quote of a fill on its curve, before the taker's fee. */
-export function amountsOf(market: Market, fill: Fill): { side: Side; baseUnits: bigint; quoteUnits: bigint } {
+interface Amounts {
+  side: Side;
+  baseUnits: bigint;
+  quoteUnits: bigint;
+}
+
+/** Base and quote of a fill on its curve, before the taker's fee. Throws CurvebookError `BAD_CURVE` for amounts that are none. */
+export const amountsOf = (market: Market, fill: Fill): Amounts => readAs('BAD_CURVE', () => unitsOf(market, fill));
+
+function unitsOf(market: Market, fill: Fill): Amounts {
   const isBuy = fill.direction === 'buy';
   const [input, output] = isBuy ? [market.quote, market.base] : [market.base, market.quote];
   const inUnits = parseUnits(fill.amount_in, input.decimals);
@@ -31,12 +40,14 @@ export function amountsOf(market: Market, fill: Fill): { side: Side; baseUnits: 
  * Whether a decomposition is of its fill and adds up to it: every leg is worth its price, rounded down; legs and residual are the curve's amounts; the
  * residual is the rounding of the legs and the compression. Empty when it does, else what is wrong. All in integers.
  */
-export function reconcile(deployment: Deployment, fill: Fill, decomposition: Decomposition): string[] {
+export const reconcile = (deployment: Deployment, fill: Fill, decomposition: Decomposition): string[] =>
+  problemsIn((problems) => checkSums(deployment, fill, decomposition, problems));
+
+function checkSums(deployment: Deployment, fill: Fill, decomposition: Decomposition, problems: string[]): void {
   const market = marketOf(deployment, fill.pair);
-  const { baseUnits, quoteUnits, side } = amountsOf(market, fill);
+  const { baseUnits, quoteUnits, side } = unitsOf(market, fill);
   const quote = (text: string): bigint => signed(text, market.quote.decimals);
   const base = (text: string): bigint => parseUnits(text, market.base.decimals);
-  const problems: string[] = [];
   const expect = (isSo: boolean, otherwise: string): void => void (isSo || problems.push(otherwise));
   const { legs, residual, rounding, compression_residual, operator_gain } = decomposition;
   const isSame = (['pair', 'fill_seq', 'curve_seq', 'direction'] as const).every(
@@ -65,7 +76,6 @@ export function reconcile(deployment: Deployment, fill: Fill, decomposition: Dec
   expect(quote(rounding) + quote(compression_residual) === quote(residual), 'the residual is not its parts');
   const gain = side === 'ask' ? quote(residual) : -quote(residual);
   expect(gain === quote(operator_gain), "the operator's gain is not the residual");
-  return problems;
 }
 
 /** How many of a market's newest fills are searched for those after a book's snapshot. */
@@ -77,10 +87,46 @@ const MAX_TOUCHES = 64;
  * Computes again which maker was paid what on a fill, from the book behind its curve and the fills since that book's snapshot, and compares it with
  * the server's decomposition. Returns the differences; empty if there are none. The chain numbers a market's fills without gaps, so that none of
  * them can be left out. Throws CurvebookError `NO_BOOK` while the curve can be traded, `TOO_OLD` for fills that are not among the newest 256, and
- * `BAD_CURVE` for a book that is none.
+ * `BAD_CURVE` for a book that is none. Errors of `read` come as they are.
  */
 export async function rederive(read: ReadClient, pair: string, fillSeq: number): Promise<string[]> {
-  const deployment = await read.deployment();
+  const ofReading = new Set<unknown>();
+  const problems: string[] = [];
+  try {
+    return await derived(noting(read, ofReading), { pair, fillSeq, problems });
+  } catch (error) {
+    if (error instanceof CurvebookError || ofReading.has(error)) throw error;
+    return addTold(problems, error);
+  }
+}
+
+type Reads = Pick<ReadClient, 'deployment' | 'fills' | 'curve' | 'decomposition'>;
+
+/** The same reads, which note their own errors: all others come of what is done with an answer. */
+function noting(read: Reads, errors: Set<unknown>): Reads {
+  const noted =
+    <A extends unknown[], T>(ask: (...args: A) => Promise<T>) =>
+    async (...args: A): Promise<T> => {
+      try {
+        return await ask(...args);
+      } catch (error) {
+        errors.add(error);
+        throw error;
+      }
+    };
+  return {
+    deployment: noted(() => read.deployment()),
+    fills: noted((pair, limit) => read.fills(pair, limit)),
+    curve: noted((pair, seq) => read.curve(pair, seq)),
+    decomposition: noted((pair, seq) => read.decomposition(pair, seq)),
+  };
+}
+
+async function derived(
+  read: Reads,
+  { pair, fillSeq, problems }: { pair: string; fillSeq: number; problems: string[] },
+): Promise<string[]> {
+  const deployment = asDeployment(await read.deployment());
   const market = marketOf(deployment, pair);
   const fills = await read.fills(pair, MAX_FILLS);
   const fill = fills.find(({ fill_seq }) => fill_seq === fillSeq);
@@ -94,11 +140,11 @@ export async function rederive(read: ReadClient, pair: string, fillSeq: number):
   const wrong = problemsOf(fills, fill, { pair, bookSeq: book.fillSeq, curve });
   if (wrong.length > 0) return wrong;
 
-  const { side } = amountsOf(market, fill);
+  const { side } = unitsOf(market, fill);
   const said = await read.decomposition(pair, fillSeq);
-  const problems = reconcile(deployment, fill, said);
+  problems.push(...reconcile(deployment, fill, said));
   const since = fills.filter(
-    (one) => one.fill_seq > book.fillSeq && one.fill_seq < fillSeq && amountsOf(market, one).side === side,
+    (one) => one.fill_seq > book.fillSeq && one.fill_seq < fillSeq && unitsOf(market, one).side === side,
   );
   const own = await prolongedBy(read, curve, Math.min(...since.map(({ curve_seq }) => curve_seq)), problems);
   const late: OrderFill[] = [];
@@ -110,8 +156,8 @@ export async function rederive(read: ReadClient, pair: string, fillSeq: number):
   const raisedUnits = parseUnits(side === 'ask' ? curve.raised_ask : curve.raised_bid, market.base.decimals);
   let state = openSide(market, book, side, late, raisedUnits);
   for (const one of since.filter(({ curve_seq }) => own.has(curve_seq)))
-    state = attributeFill(market, state, amountsOf(market, one)).state;
-  const { decomposition } = attributeFill(market, state, amountsOf(market, fill));
+    state = attributeFill(market, state, unitsOf(market, one)).state;
+  const { decomposition } = attributeFill(market, state, unitsOf(market, fill));
   const mine = orderFillsOf(market, side, decomposition);
   if (linesOf(mine) !== linesOf(partsOf(market, side, said)))
     problems.push('the orders that the book gives are others');
@@ -128,6 +174,9 @@ function problemsOf(
   { pair, bookSeq, curve }: { pair: string; bookSeq: number; curve: Curve },
 ): string[] {
   const problems = contradictionsOf(curve);
+  // What is no number compares with nothing: a fill could be listed, and counted nowhere.
+  for (const name of ['fill_seq', 'curve_seq', 'block_number'] as const)
+    if (!fills.every((one) => Number.isSafeInteger(one[name]))) problems.push(`a fill has no ${name}`);
   if (curve.block_number > fill.block_number)
     problems.push(
       `curve ${curve.curve_seq} landed in block ${curve.block_number}, after fill ${fill.fill_seq} in ${fill.block_number}`,
@@ -146,7 +195,7 @@ function problemsOf(
 }
 
 /** A curve. Throws CurvebookError `BAD_CURVE` where the answer is about another one. */
-async function curveOf(read: ReadClient, pair: string, seq: number): Promise<Curve> {
+async function curveOf(read: Reads, pair: string, seq: number): Promise<Curve> {
   const curve = await read.curve(pair, seq);
   if (curve.pair === pair && curve.curve_seq === seq) return curve;
   throw new CurvebookError('BAD_CURVE', `asked for curve ${seq} of ${pair}, got ${curve.curve_seq} of ${curve.pair}`);
@@ -154,7 +203,7 @@ async function curveOf(read: ReadClient, pair: string, seq: number): Promise<Cur
 
 /** The number of a curve and of those that it prolongs, as a touch may prolong another one, but for those below the lowest that is asked for. */
 async function prolongedBy(
-  read: ReadClient,
+  read: Reads,
   curve: Curve,
   lowest: number,
   problems: string[],
@@ -187,7 +236,7 @@ function contentOf({ prepared, raised_ask, raised_bid }: Curve): string {
 function partsOf(market: Market, side: Side, { legs }: Decomposition): OrderFill[] {
   return legs.flatMap(({ maker, price, orders }) => {
     const priceTicks = priceToTicks(market, price);
-    if (priceTicks === null) throw new CurvebookError('BAD_CURVE', `${price} is between two ticks`);
+    if (priceTicks === null) throw new RangeError(`${price} is between two ticks`);
     return orders.map(({ oid, base_amount }) => ({
       ...{ oid, maker: maker as Address, market: market.index, side, priceTicks },
       baseUnits: parseUnits(base_amount, market.base.decimals),

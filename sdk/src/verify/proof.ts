@@ -6,6 +6,7 @@ import { tokenOf } from '../deployment.js';
 import type { Deployment } from '../deployment.js';
 import { CurvebookError } from '../errors.js';
 import type { Answer } from '../read/client.js';
+import { readAs } from './told.js';
 
 export interface ProvenBalance {
   token: string;
@@ -19,13 +20,14 @@ const MAX_PROOF = 64;
 
 /**
  * The balances of a proof, each hashed up to the root. It shows that a balance is in the checkpoint with this root (ask others whether they see the
- * same root), not that the vault holds as much. Each token is listed once. Throws CurvebookError `BAD_PROOF`.
+ * same root), not that the vault holds as much. Each token is listed once. Throws CurvebookError `BAD_PROOF`, also for what can't be read as a proof.
  */
-export function verifyProof(
-  deployment: Deployment,
-  maker: Address,
-  { root, balances, maker: named }: Answer<'/v0/checkpoints/latest/proof'>,
-): ProvenBalance[] {
+export const verifyProof = (deployment: Deployment, maker: Address, proof: Proof): ProvenBalance[] =>
+  readAs('BAD_PROOF', () => provenOf(deployment, maker, proof));
+
+type Proof = Answer<'/v0/checkpoints/latest/proof'>;
+
+function provenOf(deployment: Deployment, maker: Address, { root, balances, maker: named }: Proof): ProvenBalance[] {
   const fail = (why: string): CurvebookError => new CurvebookError('BAD_PROOF', why);
   if (named !== maker) throw fail(`the proof is of ${named}, not ${maker}`);
   const listed = new Set<Address>();
@@ -64,10 +66,14 @@ function debtOf(balance: string, decimals: number): bigint {
   }
 }
 
-/** The root above a leaf: at each step the lower of two hashes comes first. */
-export function rootOf(leaf: Uint8Array, proof: readonly Hex[]): Hex {
+/** The root above a leaf: at each step the lower of two hashes comes first. Throws CurvebookError `BAD_PROOF` for a sibling that is no hash. */
+export const rootOf = (leaf: Uint8Array, proof: readonly Hex[]): Hex =>
+  readAs('BAD_PROOF', () => foldedUp(leaf, proof));
+
+function foldedUp(leaf: Uint8Array, proof: readonly Hex[]): Hex {
   let node = bytesToHex(leaf);
   for (const sibling of proof) {
+    if (!isHash(sibling)) throw new RangeError('a sibling is no hash');
     const [low, high] = node < sibling ? [node, sibling] : [sibling, node];
     node = bytesToHex(keccak256Bytes(hexToBytes(`${low}${high.slice(2)}`)));
   }

@@ -54,9 +54,11 @@ export function world({ approval, ...told }: World = {}) {
     },
     '/api/v1/orders': { orderId: 'o' },
     '/api/v1/orders/o': { orderId: 'o', status: 'filled' },
+    'DELETE /api/v1/orders/o': { orderId: 'o', quoteId: 'q', status: 'failed' },
   };
-  const fetcher = ((url: string) => {
-    const answer = answers[new URL(url).pathname];
+  const fetcher = ((url: string, { method }: RequestInit = {}) => {
+    const { pathname } = new URL(url);
+    const answer = answers[method === 'DELETE' ? `DELETE ${pathname}` : pathname];
     return Promise.resolve(new Response(JSON.stringify(answer ?? {}), { status: answer === undefined ? 404 : 200 }));
   }) as unknown as typeof fetch;
   const word = (value: bigint): string => `0x${value.toString(16).padStart(64, '0')}`;
