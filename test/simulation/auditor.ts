@@ -42,8 +42,11 @@ const READY_LAG_SEC = 25;
 /** For so long after a reorganisation a process may not have seen it. */
 const REORG_GRACE_MS = 30_000;
 
-/** How long the vault may hold more than is booked. */
-const SURPLUS_MS = 60_000;
+/**
+ * How long the vault may hold more than is booked: a surplus is booked at most once a minute of a token, by the first scan after that, for which a
+ * ledger that is ready has as long.
+ */
+const SURPLUS_MS = 60_000 + READY_LAG_SEC * 1_000;
 
 /** More transfers to oneself than gaps that crashes and reorganisations leave. */
 const MAX_GAPS = 40;
@@ -141,8 +144,9 @@ export function createAuditor(
       if (held <= -units || isSilent(token as Address)) surplusSinceMs.delete(token);
       else if (!surplusSinceMs.has(token)) surplusSinceMs.set(token, scheduler.nowMs());
       // What nobody explains waits to be booked until others say the same.
-      if (scheduler.nowMs() - (surplusSinceMs.get(token) ?? scheduler.nowMs()) > SURPLUS_MS)
-        violate(`conservation: the vault has ${held} of ${token}, the ledger ${-units} for a minute`);
+      const sinceMs = scheduler.nowMs() - (surplusSinceMs.get(token) ?? scheduler.nowMs());
+      if (sinceMs > SURPLUS_MS)
+        violate(`conservation: the vault has ${held} of ${token}, the ledger ${-units} for ${sinceMs} ms`);
     }
   }
 
@@ -199,8 +203,11 @@ export function createAuditor(
 
   function auditReversals(): void {
     const [{ count } = { count: 0 }] = rows<{ count: number }>('select count(*) as count from reversals');
-    if (count !== reversals) record.count('ledger reversed');
+    if (count === reversals) return;
+    record.count('ledger reversed');
     reversals = count;
+    // The ledger begins anew at an earlier block.
+    surplusSinceMs.clear();
   }
 
   /** What was booked since, event by event. */
@@ -337,6 +344,8 @@ export function createAuditor(
       haltNo,
     )) {
       haltNo = halt_no;
+      // Nothing is booked while it stands.
+      surplusSinceMs.clear();
       record.count(`halt ${code}`);
       record.trace(() => `halt ${code}: ${message}`);
       // Nobody takes anything from this vault, and every curve and settlement is the backend's own.
