@@ -79,35 +79,36 @@ describe('the commands that take old posts out of the database', function () {
     },
   ];
 
-  for (const { name, code, calls } of WAYS) {
-    it(`drop the table only once the dump can be read, ${name}`, () => {
-      for (const shell of ['sh', 'bash']) {
-        for (const [fails, count] of [
-          ['pg_dump', 1],
-          ['pg_restore', 2],
-        ] as const) {
-          const failed = run(shell, code, { fails });
-          expect(failed.status, `${shell}: ${fails}`).to.equal(1);
-          expect(failed.calls).to.deep.equal(calls.slice(0, count));
-          expect(dump(), 'what is there under its name can be read').to.equal(null);
+  for (const { name, code, calls } of WAYS)
+    describe(name, () => {
+      it('drop the table only once the dump can be read', () => {
+        for (const shell of ['sh', 'bash']) {
+          for (const [fails, count] of [
+            ['pg_dump', 1],
+            ['pg_restore', 2],
+          ] as const) {
+            const failed = run(shell, code, { fails });
+            expect(failed.status, `${shell}: ${fails}`).to.equal(1);
+            expect(failed.calls).to.deep.equal(calls.slice(0, count));
+            expect(dump(), 'what is there under its name can be read').to.equal(null);
+          }
+          expect(run(shell, code, {}), shell)
+            .to.include({ status: 0 })
+            .and.to.have.deep.property('calls', calls);
+          expect(dump()).to.equal('posts\n');
+          rmSync(join(folder, DUMP));
         }
-        expect(run(shell, code, {}), shell)
-          .to.include({ status: 0 })
-          .and.to.have.deep.property('calls', calls);
-        expect(dump()).to.equal('posts\n');
-        rmSync(join(folder, DUMP));
-      }
-    });
+      });
 
-    it(`leave a dump that is there as it is, and drop nothing then, ${name}`, () => {
-      writeFileSync(join(folder, DUMP), 'the only copy');
-      for (const shell of ['sh', 'bash']) {
-        const { status, calls: made, stderr } = run(shell, code, {});
-        expect([status, made, dump()], shell).to.deep.equal([1, [], 'the only copy']);
-        expect(stderr).to.contain(`${DUMP} is there already`);
-      }
+      it('leave a dump that is there as it is, and drop nothing then', () => {
+        writeFileSync(join(folder, DUMP), 'the only copy');
+        for (const shell of ['sh', 'bash']) {
+          const { status, calls: made, stderr } = run(shell, code, {});
+          expect([status, made, dump()], shell).to.deep.equal([1, [], 'the only copy']);
+          expect(stderr).to.contain(`${DUMP} is there already`);
+        }
+      });
     });
-  }
 
   it('ask no database where .env names none', () => {
     for (const settings of [null, '', `DATABASE_URL='sqlite:/srv/curvebook/curvebook.sqlite'\n`]) {
