@@ -8,8 +8,8 @@ import { assertLayoutSafe, assertRelated, recordedLayout } from './storage.js';
 import { rehearse, upgradeAction } from './upgrade.js';
 
 /**
- * Goes back one step, to what ran last of what this chain has: the record may name what only a copy of it had. The live layout must still be a valid successor of the older one, so that the older code finds all of its data;
- * what only the newer code stores stays where it is. Returns the owner's calls; they are made in mode `send`.
+ * Goes back one step, to what ran last of what this chain has: the record may name what only a copy of it had. The live layout must still be a valid
+ * successor of the older one, so that the older code finds all of its data; what only the newer code stores stays where it is. Returns the owner's calls; they are made in mode `send`.
  * Throws `BAD_ARGUMENT` when nothing ran before, `CODE_MISMATCH`, `LAYOUT_UNKNOWN`, `UNSAFE_UPGRADE`, `NOT_OWNER`.
  */
 export async function rollbackCommand(context: Context, only: readonly ProxyName[], mode: Mode): Promise<Action[]> {

@@ -7,6 +7,7 @@ import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
+import { asSignal } from './listeners.js';
 import { actionTypedData, agentTypedData } from './maker-signing.js';
 import { ACTION_CODES, isUnsaid } from './outcome.js';
 import { createReadClient } from './read/client.js';
@@ -177,7 +178,8 @@ export function createMakerClient(options: MakerOptions): MakerClient {
       await assertChain(signer, chainId);
       await send(action, nonce, data);
     },
-    async deposit(name, amount, signal = undefined) {
+    async deposit(name, amount, givenSignal = undefined) {
+      const signal = asSignal(givenSignal);
       const { reader } = options;
       if (reader === undefined) throw new CurvebookError('CANNOT_READ', 'a deposit needs a reader of the chain');
       const { token, custodian, chainId } = await custody(name);

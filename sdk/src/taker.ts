@@ -5,6 +5,7 @@ import { asUnits } from './amount.js';
 import { asDeployment, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError, type SubmittedOrder } from './errors.js';
+import { bytesToHex } from './hash.js';
 import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { asListeners, asSignal } from './listeners.js';
@@ -83,7 +84,7 @@ const POLL_MS = 1_000;
 /** How often a signature is submitted that nobody answers. */
 const SUBMISSIONS = 5;
 /** An order's end is in a block that the server reads somewhat later. */
-const AFTER_END_SEC = 120;
+export const AFTER_END_SEC = 120;
 const MOST_WAIT_MS = 10_000;
 const STATUSES: ReadonlySet<unknown> = new Set<OrderStatus['status']>(['pending', 'filled', 'failed', 'expired']);
 
@@ -188,7 +189,8 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       const { contracts, sellToken, buyToken, units } = await terms(swap);
       return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     },
-    async swap(swap, signal = undefined) {
+    async swap(swap, givenSignal = undefined) {
+      const signal = asSignal(givenSignal);
       if (swap.partner !== undefined || swap.appData !== undefined)
         throw new CurvebookError('BAD_ARGUMENT', 'only swapGasless and placeLimit take a partner and appData');
       const { chain_id: chainId } = await onChain();
@@ -279,7 +281,7 @@ function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const hex = bytesToHex(bytes).slice(2);
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 

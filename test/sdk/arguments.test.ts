@@ -143,6 +143,8 @@ describe('arguments that mean nothing', () => {
     const signals = [5, 'x', true, {}, { aborted: false }, { onQuote: () => undefined }];
     await expectRefused(each(signals, (one, { taker }) => taker.swapGasless(swap, one)));
     await expectRefused(each(signals, (one, { taker }) => taker.placeLimit(limit, {}, one)));
+    await expectRefused(each(signals, (one, { taker }) => taker.swap(swap, one)));
+    await expectRefused(each(signals, (one, { maker }) => maker.deposit('USDC', '1', one)));
     const { taker } = clients();
     expect(await codeOf(taker.placeLimit(limit, null as never, null as never))).to.equal(null);
     expect(await codeOf(taker.swapGasless(swap, null as never, null as never))).to.equal(null);

@@ -38,7 +38,7 @@ const MAYBE_STORED: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether an error says for certain that nothing was stored. */
-export const isRefusal = (error: unknown): boolean =>
+export const saysNotStored = (error: unknown): boolean =>
   error instanceof CurvebookError && !((error.status ?? 0) >= 500 || MAYBE_STORED.has(error.code));
 
 interface Keeping {
@@ -59,7 +59,7 @@ export async function approveKept(key: string, { former, store, adopt, approve }
   try {
     await approve();
   } catch (error) {
-    if (isRefusal(error)) store(former);
+    if (saysNotStored(error)) store(former);
     else adopt(key);
     throw error;
   }

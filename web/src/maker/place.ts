@@ -2,7 +2,7 @@
 import { CurvebookError } from '../../../sdk/src/index.js';
 import { bytesToHex } from '../../../sdk/src/hash.js';
 import type { EntryResult, MakerClient, NewOrder } from '../../../sdk/src/maker.js';
-import { isRefusal } from './agent.js';
+import { saysNotStored } from './agent.js';
 
 type Terms = Omit<NewOrder, 'cloid'>;
 
@@ -48,7 +48,7 @@ export function createPlacing(): Placing {
           return 'the order rests already: it was stored before, though no answer came';
         }
         // A refusal says nothing of what was sent before it.
-        if (again === null) unsure = isRefusal(error) ? null : { terms, cloid };
+        if (again === null) unsure = saysNotStored(error) ? null : { terms, cloid };
         throw error;
       }
     },

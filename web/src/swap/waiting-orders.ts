@@ -1,7 +1,8 @@
 /** Signed orders that may still be executed: those that the server lists, and those of which no answer said what became of them. */
 import type { Answer, ReadClient } from '../../../sdk/src/index.js';
 import { CurvebookError } from '../../../sdk/src/index.js';
-import { createStoredList, isText } from '../wallet/stored.js';
+import { AFTER_END_SEC } from '../../../sdk/src/taker.js';
+import { createStoredList, isText, isWhole } from '../wallet/stored.js';
 import type { StoredList } from '../wallet/stored.js';
 
 /** An order that was submitted, or may have been, of which this browser does not know the end. */
@@ -17,15 +18,11 @@ export interface UnsureOrder {
   sinceMs: number;
 }
 
-/** The end of an order is in a block that the server reads somewhat later. */
-const AFTER_END_SEC = 120;
 /** Whatever was on its way to the server has been stored by then, and whoever answers has read it. */
 const LISTED_MS = 600_000;
 /** Most that the server lists at once; no others are looked at. */
 const LISTED = 50;
 const MOST_KEPT = 20;
-
-const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 function unsureIn(value: unknown): UnsureOrder | null {
   const { clientOrderId, account, deployment, token, validToSec, sinceMs } = Object(value) as Record<string, unknown>;

@@ -4,7 +4,7 @@
  */
 import { keccakText } from '../../../sdk/src/hash.js';
 import type { Fate } from './mined.js';
-import { createStoredList, isText } from './stored.js';
+import { createStoredList, isText, isWhole } from './stored.js';
 
 /** What the pages send, by the function that is called. */
 const SIGNATURES = {
@@ -81,8 +81,8 @@ function pendingIn(value: unknown): Pending | null {
     return null;
   if (units !== null && !isText(units, /^\d{1,78}$/)) return null;
   if (nonce !== null && !isText(nonce, /^\d{1,20}$/)) return null;
-  if (!Number.isSafeInteger(sentMs) || (sentMs as number) < 0) return null;
-  return { hash, account, deployment, act: act as Act, token, units, nonce, sentMs: sentMs as number };
+  if (!isWhole(sentMs)) return null;
+  return { hash, account, deployment, act: act as Act, token, units, nonce, sentMs };
 }
 
 function meaning({ to, data }: { to: string; data: string }): Pick<Pending, 'act' | 'token' | 'units'> {

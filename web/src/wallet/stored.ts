@@ -78,3 +78,6 @@ export function createStoredList<T>(area: () => Area, { key, entryIn, idOf, most
 
 /** Whether something that was stored is a text of this form. */
 export const isText = (value: unknown, form: RegExp): value is string => typeof value === 'string' && form.test(value);
+
+/** Whether it is a whole number, such as a time. */
+export const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
